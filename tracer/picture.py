@@ -1,0 +1,557 @@
+"""A call graph made ready for drawing: alternatives folded, parallel calls merged, pruned around the route.
+
+A `Picture` is what every drawing format starts from, so that Mermaid, DOT, SVG and JSON show the same boxes and arrows.
+"""
+
+from __future__ import annotations
+
+import os.path
+import re
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+from tracer.errors import NameNotFound
+from tracer.model import Confidence, Definition, Edge, How, Language
+
+if TYPE_CHECKING:
+    from tracer.route import Route
+
+LANGUAGE_ORDER = {language: position for position, language in enumerate(Language)}
+UNREACHED = 1_000_000
+_TOOLTIP_MEMBERS = 30
+_PLAIN_CALLS = {How.CALL, How.OVERLOAD, How.MEMBER, How.CONSTRUCTOR}
+
+
+class CallGraph(Protocol):
+    """What a picture needs of a ``networkx.MultiDiGraph``; named here because networkx carries no types."""
+
+    @property
+    def nodes(self) -> Callable[..., Iterable[tuple[str, Definition | None]]]:
+        """Nodes, called with the name of the attribute to yield."""
+
+    @property
+    def edges(self) -> Callable[..., Iterable[tuple[str, str, Edge]]]:
+        """Edges, called with the name of the attribute to yield."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prune:
+    """Which part of the graph to draw.
+
+    Attributes:
+        hops: 0 draws the route and the branches that leave it, n also what is called from or calls it over at most n
+            calls, None everything.
+        file: draw only definitions of this file; a path relative to the checkout, or the end of one.
+        language: draw only definitions of this language.
+    """
+
+    hops: int | None = None
+    file: str = ""
+    language: Language | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One box: a definition, or several alternatives folded.
+
+    Attributes:
+        id: the first member's id.
+        label: short name to show.
+        sublabel: where it stands, ``file:line`` without folders; for a folded box how many, in how many files.
+        language: part of the chain; together with ``file`` the cluster that the box stands in.
+        file: path of the file, or for members of several files the pattern they share.
+        members: the definitions behind the box, the one on the route first.
+        step: 1-based number of the route's step, 0 off the route.
+        on_branch: belongs to another way that leaves the route.
+        distance: calls between the box and the route.
+        tooltip: qualified names and places of the members, one a line.
+    """
+
+    id: str
+    label: str
+    sublabel: str
+    language: Language
+    file: str
+    members: tuple[Definition, ...]
+    step: int
+    on_branch: bool
+    distance: int
+    tooltip: str
+
+    @property
+    def on_route(self) -> bool:
+        """Whether the box is a step of the route."""
+        return self.step > 0
+
+    @property
+    def count(self) -> int:
+        """How many definitions the box stands for."""
+        return len(self.members)
+
+    @property
+    def cluster(self) -> tuple[Language, str]:
+        """The cluster that the box stands in."""
+        return self.language, self.file
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    """One arrow: all calls between two boxes.
+
+    Attributes:
+        source: id of the calling box.
+        target: id of the called box.
+        how: the mechanism; of several calls, the one that the route takes or the rarest one.
+        label: what to write on the arrow; empty for a plain call.
+        on_route: the route goes along it.
+        on_branch: another way that leaves the route goes along it.
+        count: how many calls it stands for.
+        confidence: of the surest call.
+        tooltip: the call sites, one a line.
+    """
+
+    source: str
+    target: str
+    how: How
+    label: str
+    on_route: bool
+    on_branch: bool
+    count: int
+    confidence: Confidence
+    tooltip: str
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Boxes and arrows, ready for drawing.
+
+    Attributes:
+        title: what the picture shows.
+        nodes: the most important first: the route in order, its branches, then by distance.
+        edges: the route's first.
+        cut: what was left out, as one sentence; empty where nothing was.
+        total_nodes: boxes before anything was left out.
+        total_edges: arrows before anything was left out.
+    """
+
+    title: str
+    nodes: tuple[Node, ...]
+    edges: tuple[Arrow, ...]
+    cut: str = ""
+    total_nodes: int = 0
+    total_edges: int = 0
+
+    @property
+    def clusters(self) -> Mapping[Language, Mapping[str, Sequence[Node]]]:
+        """The boxes by language, in the order of the chain, and by file, in the order of first importance."""
+        found: dict[Language, dict[str, list[Node]]] = {}
+        for language in Language:
+            for node in self.nodes:
+                if node.language is language:
+                    found.setdefault(language, {}).setdefault(node.file, []).append(node)
+        return found
+
+
+def draw(graph: CallGraph, route: Route | None = None, prune: Prune | None = None, *, fold: bool = True) -> Picture:
+    """Make a picture of a call graph.
+
+    Args:
+        graph: nodes are `Definition.id` with an attribute ``definition``; edges have an attribute ``edge``.
+        route: what to bring out and to prune around.
+        prune: which part to draw; everything if None.
+        fold: draw alternatives as one box.
+
+    Raises:
+        NameNotFound: no definition of the graph is in the file that ``prune`` names.
+    """
+    prune = prune or Prune()
+    definitions, calls = _facts(graph, route)
+    groups = _Groups(definitions, calls, route, fold)
+    nodes, edges = groups.nodes(), groups.arrows()
+    total_nodes, total_edges = len(nodes), len(edges)
+    nodes = _keep(nodes, prune, definitions, around=route is not None)
+    kept = {node.id for node in nodes}
+    edges = [edge for edge in edges if edge.source in kept and edge.target in kept]
+    picture = Picture(_title(route), tuple(nodes), tuple(edges), "", total_nodes, total_edges)
+    return replace(picture, cut=_cut(picture, _scope(prune, route)))
+
+
+def limited(picture: Picture, nodes: int, edges: int) -> Picture:
+    """Return the most important part of a picture: at most so many boxes and arrows, and the words for what is gone."""
+    if len(picture.nodes) <= nodes and len(picture.edges) <= edges:
+        return picture
+    kept = {node.id for node in picture.nodes[:nodes]}
+    arrows = [edge for edge in picture.edges if edge.source in kept and edge.target in kept][:edges]
+    linked = {end for edge in picture.edges for end in (edge.source, edge.target)}
+    still_linked = {end for edge in arrows for end in (edge.source, edge.target)}
+    boxes = [
+        node
+        for node in picture.nodes
+        if node.id in kept and (node.on_route or node.id in still_linked or node.id not in linked)
+    ]
+    smaller = replace(picture, nodes=tuple(boxes), edges=tuple(arrows))
+    return replace(smaller, cut=_cut(smaller, "the most important part"))
+
+
+def folded_place(members: Sequence[Definition]) -> str:
+    """Say where alternatives stand: ``24 specializations in 24 .cu files``, or the first place followed by ``…``."""
+    files = sorted({member.location.file for member in members})
+    first = min(members, key=lambda member: (member.location.file, member.location.line))
+    if len(members) == 1:
+        return str(first.location)
+    if len(files) == 1:
+        return f"{first.location}…"
+    kinds = {member.kind for member in members}
+    kind = f"{kinds.pop()}s" if len(kinds) == 1 else "definitions"
+    endings = {os.path.splitext(file)[1] for file in files}
+    ending = f"{endings.pop()} " if len(endings) == 1 else ""
+    return f"{len(members)} {kind} in {len(files)} {ending}files"
+
+
+def _facts(graph: CallGraph, route: Route | None) -> tuple[dict[str, Definition], list[Edge]]:
+    definitions = {key: value for key, value in graph.nodes(data="definition") if value is not None}
+    calls = [
+        edge for source, target, edge in graph.edges(data="edge") if source in definitions and target in definitions
+    ]
+    if route:
+        for step in route.steps:
+            for definition in (step.definition, *step.alternatives):
+                definitions.setdefault(definition.id, definition)
+        for branch in route.branches:
+            for definition in branch.definitions:
+                definitions.setdefault(definition.id, definition)
+        known = set(calls)
+        missing = [edge for edge in route.edges if edge not in known]
+        calls += [edge for edge in missing if edge.source in definitions and edge.target in definitions]
+    calls.sort(key=lambda edge: (edge.call_site, edge.source, edge.target, edge.how.value, edge.written))
+    return definitions, calls
+
+
+class _Groups:
+    """Definitions sorted into boxes, and calls into arrows."""
+
+    def __init__(
+        self, definitions: Mapping[str, Definition], calls: Sequence[Edge], route: Route | None, fold: bool
+    ) -> None:
+        self.definitions = definitions
+        self.calls = calls
+        self.route = route
+        self.box: dict[str, str] = {key: key for key in definitions}
+        self.first: dict[str, str] = {}
+        self.steps: dict[str, int] = {}
+        self.labels: dict[str, str] = {}
+        self.branch_boxes: set[str] = set()
+        if route:
+            self._take_route(route, fold)
+        if fold:
+            self._fold_specializations()
+            while self._fold_siblings():
+                pass
+        if route:
+            for branch in route.branches:
+                self.branch_boxes |= {self.box[definition.id] for definition in branch.definitions}
+            self.branch_boxes -= set(self.steps)
+
+    def _take_route(self, route: Route, fold: bool) -> None:
+        taken = {step.definition.id for step in route.steps}
+        for number, step in enumerate(route.steps, start=1):
+            box = step.definition.id
+            self.steps.setdefault(box, number)
+            self.labels.setdefault(box, step.label if fold else step.definition.qualified_name)
+            for alternative in step.alternatives if fold else ():
+                if alternative.id not in taken:
+                    taken.add(alternative.id)
+                    self.box[alternative.id] = box
+
+    def _fold_specializations(self) -> None:
+        """Explicit specializations of one template are one box, in whatever files they stand."""
+        same: dict[tuple[Language, str], list[str]] = defaultdict(list)
+        for key, definition in self.definitions.items():
+            if definition.template_arguments and self.box[key] == key and key not in self.steps:
+                same[definition.language, _bare(definition.qualified_name)].append(key)
+        for keys in same.values():
+            self._join(keys)
+
+    def _fold_siblings(self) -> bool:
+        """Definitions of one file whose names differ in numbers only are one box if the same boxes call them."""
+        callers: dict[str, set[str]] = defaultdict(set)
+        for call in self.calls:
+            if self.box[call.source] != self.box[call.target]:
+                callers[self.box[call.target]].add(self.box[call.source])
+        same: dict[tuple[str, str, str, frozenset[str]], list[str]] = defaultdict(list)
+        for box in set(self.box.values()) - set(self.steps):
+            definition = self.definitions[box]
+            if callers[box]:
+                name = re.sub(r"\d+", "#", _bare(definition.qualified_name))
+                same[definition.location.file, definition.kind, name, frozenset(callers[box])].append(box)
+        groups = [keys for keys in same.values() if len(keys) > 1]
+        for keys in groups:
+            self._join(keys)
+        return bool(groups)
+
+    def _join(self, boxes: Sequence[str]) -> None:
+        first = min(boxes, key=lambda key: _natural(self.definitions[key]))
+        joined = set(boxes)
+        for key, box in self.box.items():
+            if box in joined:
+                self.box[key] = first
+
+    def nodes(self) -> list[Node]:
+        members: dict[str, list[Definition]] = defaultdict(list)
+        for key, box in self.box.items():
+            members[box].append(self.definitions[key])
+        distance = self._distances()
+        found = [self._node(box, group, distance.get(box, UNREACHED)) for box, group in members.items()]
+        degree: dict[str, int] = defaultdict(int)
+        for call in self.calls:
+            degree[self.box[call.source]] += 1
+            degree[self.box[call.target]] += 1
+
+        def importance(node: Node) -> tuple[object, ...]:
+            if node.on_route:
+                return 0, node.step
+            linked = 0 if self.route else -degree[node.id]
+            place = node.members[0].location
+            return 1, not node.on_branch, node.distance, linked, LANGUAGE_ORDER[node.language], place, node.id
+
+        return sorted(found, key=importance)
+
+    def _node(self, box: str, group: list[Definition], distance: int) -> Node:
+        group.sort(key=lambda definition: (definition.id != box, *_natural(definition)))
+        first = self.definitions[box]
+        files = sorted({definition.location.file for definition in group})
+        place = folded_place(group)
+        if len(files) == 1:
+            place = os.path.basename(place)
+        lines = [f"{definition.qualified_name}  {definition.location}" for definition in group[:_TOOLTIP_MEMBERS]]
+        if len(group) > _TOOLTIP_MEMBERS:
+            lines.append(f"… and {len(group) - _TOOLTIP_MEMBERS} more")
+        return Node(
+            id=box,
+            label=self.labels.get(box) or _label(group),
+            sublabel=place,
+            language=first.language,
+            file=_shared_file(files),
+            members=tuple(group),
+            step=self.steps.get(box, 0),
+            on_branch=box in self.branch_boxes,
+            distance=distance,
+            tooltip="\n".join([first.kind, *lines]),
+        )
+
+    def _distances(self) -> dict[str, int]:
+        """Calls between each box and the route: down from callers to callees, or up, but never down after up.
+
+        A neighbour is what the route uses or what uses the route; the other callees of such a user have nothing to do
+        with it.
+        """
+        down: dict[str, set[str]] = defaultdict(set)
+        up: dict[str, set[str]] = defaultdict(set)
+        for call in self.calls:
+            source, target = self.box[call.source], self.box[call.target]
+            down[source].add(target)
+            up[target].add(source)
+        start = set(self.steps) | self.branch_boxes
+        found = _spread(start, down)
+        for box, hops in _spread(start, up).items():
+            found[box] = min(hops, found.get(box, hops))
+        return found
+
+    def arrows(self) -> list[Arrow]:
+        on_route, on_branch = self._ways()
+        between: dict[tuple[str, str], list[Edge]] = defaultdict(list)
+        for call in self.calls:
+            between[self.box[call.source], self.box[call.target]].append(call)
+        found = []
+        for (source, target), calls in between.items():
+            position = on_route.get((source, target))
+            found.append(
+                (
+                    (position is None, position or 0, (source, target) not in on_branch, calls[0].call_site),
+                    self._arrow(source, target, calls, position, on_branch),
+                )
+            )
+        found.sort(key=lambda item: (item[0], item[1].source, item[1].target))
+        distance = self._distances()
+        arrows = [arrow for _, arrow in found]
+        if self.route:
+            arrows.sort(
+                key=lambda arrow: (
+                    not arrow.on_route,
+                    not arrow.on_branch,
+                    max(distance.get(arrow.source, UNREACHED), distance.get(arrow.target, UNREACHED)),
+                )
+            )
+        return arrows
+
+    def _arrow(
+        self,
+        source: str,
+        target: str,
+        calls: Sequence[Edge],
+        position: int | None,
+        on_branch: Mapping[tuple[str, str], str],
+    ) -> Arrow:
+        order = {confidence: rank for rank, confidence in enumerate(Confidence)}
+        chosen = next((call for call in calls if call.how not in _PLAIN_CALLS), calls[0])
+        if position is not None and self.route:
+            chosen = self.route.edges[position]
+        words = [] if chosen.how in _PLAIN_CALLS else [chosen.how.value.replace("_", " ")]
+        if position is not None and chosen.call_site.line:
+            words.append(f":{chosen.call_site.line}")
+        condition = on_branch.get((source, target), "")
+        if condition:
+            words.append(condition)
+        if len(calls) > 1 and position is None:
+            words.append(f"×{len(calls)}")
+        sites = sorted({f"{call.how.value.replace('_', ' ')} at {call.call_site}" for call in calls})
+        return Arrow(
+            source=source,
+            target=target,
+            how=chosen.how,
+            label=" ".join(words),
+            on_route=position is not None,
+            on_branch=(source, target) in on_branch,
+            count=len(calls),
+            confidence=min((call.confidence for call in calls), key=order.__getitem__),
+            tooltip="\n".join(sites[:_TOOLTIP_MEMBERS]),
+        )
+
+    def _ways(self) -> tuple[dict[tuple[str, str], int], dict[tuple[str, str], str]]:
+        """The pairs of boxes that the route and its branches go along, with edge position and condition."""
+        on_route: dict[tuple[str, str], int] = {}
+        on_branch: dict[tuple[str, str], str] = {}
+        if self.route:
+            for position, edge in enumerate(self.route.edges):
+                if edge.source in self.box and edge.target in self.box:
+                    on_route.setdefault((self.box[edge.source], self.box[edge.target]), position)
+            for branch in self.route.branches:
+                if not 1 <= branch.step <= len(self.route.steps):
+                    continue
+                way = [self.box[self.route.steps[branch.step - 1].definition.id]]
+                way += [self.box[definition.id] for definition in branch.definitions]
+                for position, pair in enumerate(zip(way, way[1:], strict=False)):
+                    on_branch.setdefault(pair, "" if position else branch.condition)
+        return on_route, on_branch
+
+
+def _spread(start: set[str], links: Mapping[str, set[str]]) -> dict[str, int]:
+    found = dict.fromkeys(sorted(start), 0)
+    queue = deque(found)
+    while queue:
+        box = queue.popleft()
+        for neighbour in links.get(box, ()):
+            if neighbour not in found:
+                found[neighbour] = found[box] + 1
+                queue.append(neighbour)
+    return found
+
+
+def _keep(nodes: list[Node], prune: Prune, definitions: Mapping[str, Definition], around: bool) -> list[Node]:
+    if prune.file:
+        wanted = prune.file.replace("\\", "/").removeprefix("./").strip("/")
+        files = {definition.location.file for definition in definitions.values()}
+        chosen = {file for file in files if file == wanted or file.endswith("/" + wanted)}
+        if not chosen:
+            known = files | {os.path.basename(file) for file in files}
+            raise NameNotFound("file", prune.file, "the call graph", known)
+        nodes = [node for node in nodes if any(member.location.file in chosen for member in node.members)]
+    if prune.language:
+        nodes = [node for node in nodes if node.language is prune.language]
+    if prune.hops is not None and around:
+        nodes = [node for node in nodes if node.distance <= prune.hops]
+    return nodes
+
+
+def _title(route: Route | None) -> str:
+    if not route or not route.steps:
+        return "Call graph"
+    return f"{route.steps[0].label} → {kernel_label(route)}"
+
+
+def kernel_label(route: Route) -> str:
+    """Return the label of the route's kernel, or of its last step where no step is a kernel."""
+    kernels = [step.label for step in route.steps if step.definition.kind == "kernel"]
+    return kernels[-1] if kernels else route.steps[-1].label
+
+
+def _scope(prune: Prune, route: Route | None) -> str:
+    words = []
+    if prune.hops is not None and route:
+        near = {0: "the route and what branches off it", 1: "the route and its direct neighbours"}
+        words.append(near.get(prune.hops, f"the route and what is within {prune.hops} calls of it"))
+    if prune.file:
+        words.append(f"only {prune.file}")
+    if prune.language:
+        words.append(f"only {prune.language.value}")
+    return ", ".join(words)
+
+
+def _cut(picture: Picture, scope: str) -> str:
+    if len(picture.nodes) == picture.total_nodes and len(picture.edges) == picture.total_edges:
+        return ""
+    boxes = f"{len(picture.nodes)} of {picture.total_nodes} boxes"
+    arrows = f"{len(picture.edges)} of {picture.total_edges} arrows"
+    return f"Shown: {boxes} and {arrows}{': ' + scope if scope else ''}."
+
+
+def _label(group: Sequence[Definition]) -> str:
+    first = group[0]
+    parts = _bare(first.qualified_name).split("::")
+    name = "::".join(parts[-2:]) if first.kind == "method" and len(parts) > 1 else parts[-1]
+    if first.language is Language.PYTHON:
+        name = first.qualified_name if first.kind == "method" else first.name
+    if first.template_arguments and len(group) > 1:
+        return f"{name}<…>"
+    if first.template_arguments:
+        return f"{name}<{', '.join(first.template_arguments)}>"
+    names = sorted({member.name for member in group}, key=_numbers)
+    if len(names) == 1:
+        return name
+    low, high = names[0], names[-1]
+    front = re.sub(r"\d+$", "", os.path.commonprefix([low, high]))
+    back = _common_end(low[len(front) :], high[len(front) :])
+    return f"{front}{{{low[len(front) : len(low) - len(back)]}…{high[len(front) : len(high) - len(back)]}}}{back}"
+
+
+def _common_end(one: str, other: str) -> str:
+    """Return the end that two texts share, which may not begin inside a number."""
+    end = os.path.commonprefix([one[::-1], other[::-1]])[::-1]
+    return end.lstrip("0123456789")
+
+
+def _shared_file(files: Sequence[str]) -> str:
+    """Name several files by what their paths share, ``src/flash_fwd_hdim….cu``."""
+    if len(files) == 1:
+        return files[0]
+    front = re.sub(r"\d+$", "", os.path.commonprefix(list(files)))
+    back = _common_end(files[0][len(front) :], files[-1][len(front) :])
+    for file in files:
+        back = _common_end(back, file[len(front) :])
+    return f"{front}…{back}"
+
+
+def _bare(qualified_name: str) -> str:
+    """Return a qualified name without template arguments."""
+    if re.search(r"operator\s*[<>-]", qualified_name):
+        return qualified_name
+    depth, kept = 0, []
+    for character in qualified_name:
+        if character == "<":
+            depth += 1
+        elif character == ">" and depth:
+            depth -= 1
+        elif not depth:
+            kept.append(character)
+    return "".join(kept)
+
+
+def _numbers(name: str) -> list[tuple[int, str]]:
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"([0-9]+)", name)]
+
+
+def _natural(definition: Definition) -> tuple[object, ...]:
+    place = definition.location
+    return place.file, place.line, place.column, definition.qualified_name, definition.id

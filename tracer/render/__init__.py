@@ -1,0 +1,1 @@
+"""Turns answers into text: one module per output format. It knows answers, not checkouts."""
