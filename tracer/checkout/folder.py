@@ -7,6 +7,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from tracer.errors import SourceError
@@ -166,10 +167,15 @@ class Checkout:
             real = os.path.realpath(path, strict=True)
         except OSError as error:
             raise SourceError(f"{file}: cannot be read in {self.root}: {_reason(error)}") from error
-        root = os.path.realpath(self.root)
+        root = _real(self.root)
         if real != root and not real.startswith(root.rstrip(os.sep) + os.sep):
             raise SourceError(f"{file}: leads out of the checkout {self.root}, to {real}; only its own files are read")
         return path
+
+
+@cache
+def _real(root: Path) -> str:
+    return os.path.realpath(root)
 
 
 def _entries(root: Path, folder: str) -> list[os.DirEntry[str]]:

@@ -18,6 +18,7 @@ from tracer.checkout.selection import is_inside, is_source_like, submodule_folde
 from tracer.errors import CheckoutError, NameNotFound
 
 if TYPE_CHECKING:
+    import ssl
     import tarfile
 
     from unearth import Package, PackageFinder
@@ -134,7 +135,14 @@ def _finder() -> PackageFinder:
     from tracer.checkout.pip_settings import read_pip_settings
 
     settings = read_pip_settings()
+    options: dict[str, object] = {"timeout": settings.timeout, "follow_redirects": True}
+    if settings.proxy:
+        options["proxy"] = settings.proxy
+    if settings.certificate:
+        options["verify"] = _certificates(settings.certificate)
+    session = PyPIClient(trusted_hosts=settings.trusted_hosts, **options)  # type: ignore[arg-type]
     finder = PackageFinder(
+        session,  # type: ignore[arg-type]  # unearth's own client lacks a protocol's optional member
         index_urls=[settings.index] if settings.index else [],
         trusted_hosts=settings.trusted_hosts,
         ignore_compatibility=True,
@@ -145,30 +153,24 @@ def _finder() -> PackageFinder:
     else:
         for url in settings.extra_indexes:
             finder.add_index_url(url)
-    indexes = [source["url"] for source in finder.sources]
+    # A trace that asks for a password in the middle would hang in a script; stored credentials still apply.
+    session.auth = MultiDomainBasicAuth(prompting=False, index_urls=[source["url"] for source in finder.sources])
     for place in settings.find_links:
         if "://" in place or os.path.exists(place):
             finder.add_find_links(place)
-    options: dict[str, object] = {"timeout": settings.timeout, "follow_redirects": True}
-    if settings.proxy:
-        options["proxy"] = settings.proxy
-    if settings.certificate:
-        import ssl
-
-        folder = os.path.isdir(settings.certificate)
-        try:
-            options["verify"] = ssl.create_default_context(
-                cafile=None if folder else settings.certificate, capath=settings.certificate if folder else None
-            )
-        except OSError as error:
-            raise CheckoutError(
-                f"pip's certificate file {settings.certificate} cannot be read: {error.strerror}; correct pip's setting"
-            ) from error
-    session = PyPIClient(trusted_hosts=settings.trusted_hosts, **options)  # type: ignore[arg-type]
-    # A trace that asks for a password in the middle would hang in a script; pip's stored credentials still apply.
-    session.auth = MultiDomainBasicAuth(prompting=False, index_urls=indexes)
-    finder._session = session
     return finder
+
+
+def _certificates(place: str) -> ssl.SSLContext:
+    import ssl
+
+    folder = os.path.isdir(place)
+    try:
+        return ssl.create_default_context(cafile=None if folder else place, capath=place if folder else None)
+    except OSError as error:
+        raise CheckoutError(
+            f"pip's certificate file {place} cannot be read: {error.strerror}; correct pip's setting"
+        ) from error
 
 
 @contextmanager

@@ -1,0 +1,34 @@
+"""What an extension module is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tracer.model import Diagnostic, Location
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """One compiled module that a checkout builds.
+
+    Attributes:
+        name: the module's name as the build states it; dotted where it lives in a package. A ``*`` stands for a part
+            that the build computes.
+        backend: ``cuda`` or ``rocm``.
+        location: where the name stands in setup.py or CMakeLists.txt.
+        sources: the translation units that the build can list, in its order, as far as they exist; no headers.
+            Where an option of the build decides, both answers are listed.
+        include_dirs: folders inside the checkout that the build searches for headers, as far as they exist.
+        defines: macros, as ``NAME`` or ``NAME=VALUE``, that a build without any option or environment sets.
+        package_dir: folder of the build description, ``""`` for the root.
+        diagnostics: what the build lists and the checkout does not have, and what could not be understood.
+    """
+
+    name: str
+    backend: str
+    location: Location
+    sources: tuple[str, ...]
+    include_dirs: tuple[str, ...] = ()
+    defines: tuple[str, ...] = ()
+    package_dir: str = ""
+    diagnostics: tuple[Diagnostic, ...] = ()
