@@ -1,0 +1,1 @@
+#include <flashtracer/cute_sm90.h>

@@ -1,0 +1,1 @@
+#include <flashtracer/cutlass_sm90.h>

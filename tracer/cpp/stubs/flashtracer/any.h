@@ -1,0 +1,97 @@
+// The type of every library expression whose true type is beyond a stub.
+//
+// CuTe computes types: what `make_tensor(...)` returns takes thousands of lines to say. In a template of the checkout
+// that does not matter, since nothing there is instantiated; but expressions that depend on no template parameter are
+// typed at once, and clang drops the statement when that fails. `Any` makes such statements well-formed: it can be made
+// from anything, becomes anything, and takes every operator, call and subscript.
+#pragma once
+#include <flashtracer/language.h>
+
+// Host code calls device functions and the other way round (a launch template asks CuTe for sizes, a kernel calls
+// std::min). Everything declared between these pragmas is callable from both, so that no call is refused.
+#pragma clang force_cuda_host_device begin
+
+namespace flashtracer {
+
+struct Any {
+  // From anything, and into anything. Numbers become 1 rather than 0, because constants are divided by constants.
+  template <class... A> constexpr Any(A const&...) {}
+  template <class T> constexpr operator T() const {
+    if constexpr (__is_arithmetic(T)) {
+      return T(1);
+    } else {
+      return T{};
+    }
+  }
+
+  template <class... A> constexpr Any operator()(A const&...) const { return {}; }
+  template <class A> constexpr Any operator[](A const&) const { return {}; }
+  template <class A> constexpr Any& operator=(A const&) { return *this; }
+  template <class A> constexpr Any& operator+=(A const&) { return *this; }
+  template <class A> constexpr Any& operator-=(A const&) { return *this; }
+  template <class A> constexpr Any& operator*=(A const&) { return *this; }
+  template <class A> constexpr Any& operator/=(A const&) { return *this; }
+  constexpr Any& operator++() { return *this; }
+  constexpr Any& operator--() { return *this; }
+  constexpr Any operator++(int) { return {}; }
+  constexpr Any operator--(int) { return {}; }
+  constexpr Any operator+() const { return {}; }
+  constexpr Any operator-() const { return {}; }
+  constexpr Any operator~() const { return {}; }
+  Any& operator*() const;
+  Any* operator->() const;
+
+  // `decltype(expression)::value` is how CuTe states a condition on types.
+  static constexpr int value = 1;
+  static constexpr int rank = 2;
+};
+
+template <class A, class B, bool = __is_base_of(Any, A) || __is_base_of(Any, B)> struct IfAny {};
+template <class A, class B> struct IfAny<A, B, true> {
+  using Value = Any;
+  using Truth = bool;
+};
+
+// One template per operator that matches both sides exactly and applies when either is Any or made from it. Overloads
+// for (Any, B) and (A, Any) would be ambiguous: with each other for a class made from Any, and with the language's own
+// operators because Any becomes a number.
+#define FLASHTRACER_ARITHMETIC(op) \
+  template <class A, class B> constexpr typename IfAny<A, B>::Value operator op(A const&, B const&) { return {}; }
+FLASHTRACER_ARITHMETIC(+)
+FLASHTRACER_ARITHMETIC(-)
+FLASHTRACER_ARITHMETIC(*)
+FLASHTRACER_ARITHMETIC(/)
+FLASHTRACER_ARITHMETIC(%)
+FLASHTRACER_ARITHMETIC(&)
+FLASHTRACER_ARITHMETIC(|)
+FLASHTRACER_ARITHMETIC(^)
+FLASHTRACER_ARITHMETIC(<<)
+FLASHTRACER_ARITHMETIC(>>)
+#undef FLASHTRACER_ARITHMETIC
+
+// Comparisons hold: most of those that are evaluated stand in a static_assert.
+#define FLASHTRACER_COMPARISON(op) \
+  template <class A, class B> constexpr typename IfAny<A, B>::Truth operator op(A const&, B const&) { return true; }
+FLASHTRACER_COMPARISON(<)
+FLASHTRACER_COMPARISON(>)
+FLASHTRACER_COMPARISON(<=)
+FLASHTRACER_COMPARISON(>=)
+FLASHTRACER_COMPARISON(==)
+FLASHTRACER_COMPARISON(!=)
+#undef FLASHTRACER_COMPARISON
+
+}  // namespace flashtracer
+
+// Declares a library function that takes anything, with the three shapes of explicit template arguments that occur:
+// name(...) and name<0, true>(...), name<T>(...) and name<T, 0>(...), name<T, U>(...). Explicit arguments stay in the
+// tree, which a macro of that name would lose.
+#define FLASHTRACER_FUNCTION(name)                                                                        \
+  template <auto... I, class... A> constexpr flashtracer::Any name(A const&...) { return {}; }            \
+  template <class T, auto... I, class... A> constexpr flashtracer::Any name(A const&...) { return {}; }   \
+  template <class T, class U, class... A> constexpr flashtracer::Any name(A const&...) { return {}; }
+
+// The same as a member function.
+#define FLASHTRACER_METHOD(name) \
+  template <class... A> constexpr flashtracer::Any name(A const&...) const { return {}; }
+
+#pragma clang force_cuda_host_device end
