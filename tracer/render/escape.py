@@ -38,6 +38,15 @@ def shortened(text: str, limit: int) -> str:
     return f"{text[:front]}…{text[len(text) - back :] if back else ''}"
 
 
+def cells(text: str) -> int:
+    """Return how many columns of a terminal text takes."""
+    if text.isascii():
+        return len(text)
+    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
+    combining = sum(unicodedata.category(character) in ("Mn", "Me") for character in text)
+    return len(text) + wide - combining
+
+
 def xml(text: str) -> str:
     """Return visible text with the five characters that XML and HTML reserve as entities."""
     text = visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import textwrap
-import unicodedata
 from collections.abc import Iterable, Sequence
 
 from tracer.render import wording
-from tracer.render.escape import visible
+from tracer.render.escape import cells, visible
 from tracer.route import Route
 
 _LISTED_UNRESOLVED = 5
@@ -136,15 +135,6 @@ def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
         break_on_hyphens=False,
         replace_whitespace=False,
     )
-
-
-def cells(text: str) -> int:
-    """Return how many columns of a terminal text takes."""
-    if text.isascii():
-        return len(text)
-    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
-    combining = sum(unicodedata.category(character) in ("Mn", "Me") for character in text)
-    return len(text) + wide - combining
 
 
 def _plain(lines: Iterable[Line]) -> str:

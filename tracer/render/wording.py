@@ -138,7 +138,7 @@ def branch(route: Route, other: Branch) -> str:
 
 def coverage(found: Coverage) -> str:
     """Say how many call sites were understood."""
-    external = f"; {found.external} lead into libraries" if found.external else ""
+    external = f", {found.external} into libraries" if found.external else ""
     return (
         f"Resolved {found.resolved} of {found.call_sites} call sites on the way{external}; "
         f"unresolved {len(found.unresolved)}."
