@@ -88,17 +88,16 @@ class Files:
     def absolute(self, dotted: str, importer: str) -> str | None:
         """Return the file or folder that an absolute import names, as seen from a file.
 
-        The checkout's root and every folder above the importer that is no package can be on the path; the nearest
-        comes first. The importer's own folder comes last: it is on the path only of a script.
+        The checkout's root, every folder above the importer that is no package and every one that has a setup.py can
+        be on the path; the nearest comes first.
         """
         parts = dotted.split(".")
-        own = importer.rpartition("/")[0]
-        folder, roots = own, []
+        folder, roots = importer.rpartition("/")[0], []
         while folder:
-            if f"{folder}/__init__.py" not in self._known:
+            if f"{folder}/__init__.py" not in self._known or f"{folder}/setup.py" in self._known:
                 roots.append(folder)
             folder = folder.rpartition("/")[0]
-        for root in dict.fromkeys([*roots, "", own]):
+        for root in [*roots, ""]:
             found = self.named(root, parts)
             if found is not None and (self.is_file(found) or len(parts) > 1 or root == ""):
                 return found

@@ -41,3 +41,17 @@ def defines(text: str, name: str) -> bool:
             re.MULTILINE,
         )
     )
+
+
+def callable_attributes(text: str) -> frozenset[str]:
+    """Return every name under which an object of a text's classes can hold something to call.
+
+    Those are the names of functions, of attributes that are assigned to, and of fields declared as ``Callable``.
+    """
+    names = set(re.findall(r"def (\w+)", text))
+    names.update(re.findall(r"\.(\w+) *=(?!=)", text))
+    names.update(re.findall(r"\.(\w+): [^=\n(]*=", text))
+    for match in re.finditer("Callable", text):
+        line = text[text.rfind("\n", 0, match.start()) + 1 : match.start()]
+        names.add(line.partition(":")[0].strip())
+    return frozenset(names)

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import ast
-import re
 from dataclasses import dataclass, field
 
 from tracer.model import CallSite, Confidence, How, Location, Outcome, Target
 from tracer.python.files import Files
 from tracer.python.flow import Env
+from tracer.python.outline import callable_attributes
 from tracer.python.registrations import Registrations
 from tracer.python.resolve import Resolver
 from tracer.python.syntax import Scope
 from tracer.python.values import Kind, Value
 
 _OPERATORS = "torch.ops."
-# What makes an attribute callable somewhere: a method, an assignment to an attribute, a field that holds a callable.
-_ATTRIBUTE = re.compile(
-    r"^[ \t]+(?:async[ \t]+)?def[ \t]+(\w+)|\.(\w+)(?:[ \t]*:[^=\n]+)?[ \t]*=(?!=)|^[ \t]+(\w+)[ \t]*:[^=\n]*Callable",
-    re.MULTILINE,
-)
 
 
 @dataclass(slots=True)
@@ -152,7 +147,8 @@ class Sites:
 
     def _operator(self, value: Value, scope: Scope, found: _Found) -> None:
         namespace, *rest = value.name[len(_OPERATORS) :].split(".")
-        if not rest:
+        # An operator can be followed by its overload; anything more is a look at the operator, not a call of it.
+        if not rest or len(rest) > 2 or (len(rest) == 2 and (rest[1].startswith("_") or rest[1] == "overloads")):
             found.outside.append(value.name)
             return
         operator = f"{namespace}::{rest[0]}"
@@ -173,15 +169,15 @@ class Sites:
         return None
 
     def _defined_near(self, name: str, scope: Scope) -> bool:
-        """Whether any file of the caller's top-level folder gives an attribute this name."""
+        """Whether any file of the caller's top-level folder gives an attribute this name.
+
+        A method, an assignment to an attribute, or a field that holds a callable can be what is called; an object
+        whose class has none of them is one of a library.
+        """
         near = _near(scope)
         if near not in self._attributes:
-            names: set[str] = set()
-            for file in self._files.names:
-                if file.startswith(f"{near}/") or (near == "." and "/" not in file):
-                    for groups in _ATTRIBUTE.findall(self._files.try_text(file)):
-                        names.update(groups)
-            self._attributes[near] = frozenset(names)
+            files = [f for f in self._files.names if f.startswith(f"{near}/") or (near == "." and "/" not in f)]
+            self._attributes[near] = callable_attributes("\n".join(self._files.try_text(file) for file in files))
         return name in self._attributes[near]
 
     def related(self, scope: Scope) -> tuple[Target, ...]:

@@ -138,7 +138,13 @@ class Module:
         """Return an expression as the source writes it, on one line."""
         if isinstance(node, ast.Name):
             return node.id
-        return " ".join((ast.get_source_segment(self.text, node) or ast.unparse(node)).split())
+        first, last, end = node.lineno, node.end_lineno or node.lineno, node.end_col_offset or 0
+        rows = [row.encode() for row in self.lines[first - 1 : last]]
+        if not rows:
+            return ast.unparse(node)
+        rows[-1] = rows[-1][:end]
+        rows[0] = rows[0][node.col_offset :]
+        return " ".join(b" ".join(rows).decode("utf-8", "replace").split())
 
 
 def dotted_name(file: str) -> str:
@@ -167,7 +173,7 @@ def parse(file: str, text: str) -> Module:
         raise SourceError(f"{file}:{line}: not readable as Python: {error}; the file looks binary") from None
     except (RecursionError, MemoryError):
         raise too_deep(file, text) from None
-    module = Module(file, dotted_name(file), text, tree, text.splitlines() or [""])
+    module = Module(file, dotted_name(file), text, tree, text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
     top = Scope(module, tree, None, MODULE_SCOPE, MODULE_SCOPE, Location(file, 1, 1, len(module.lines)))
     _add(module, top)
     try:
