@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 import posixpath
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ class Listed:
 
 def find_files(checkout: Checkout, paths: Iterable[str]) -> Listed:
     """Return the translation units among the paths, which are relative to the root and may hold ``*``."""
+    folders = _Folders(checkout)
     found: dict[str, None] = {}
     made: dict[str, str] = {}
     missing: dict[str, None] = {}
@@ -44,10 +46,10 @@ def find_files(checkout: Checkout, paths: Iterable[str]) -> Listed:
             found.update(dict.fromkeys(matches))
             if not matches:
                 missing[path] = None
-        elif checkout.exists(path):
+        elif folders.have(path):
             found[path] = None
         else:
-            original = _before_renaming(checkout, path)
+            original = _before_renaming(folders, path)
             if original is None:
                 missing[path] = None
             else:
@@ -88,13 +90,31 @@ def inside(base: str, path: str) -> str | None:
     return None if whole.startswith(("../", "/")) or whole == ".." else whole
 
 
+class _Folders:
+    """Answers which files exist with one listing per folder; a build lists hundreds of files in a few of them."""
+
+    def __init__(self, checkout: Checkout) -> None:
+        self._checkout = checkout
+        self._names: dict[str, frozenset[str]] = {}
+
+    def have(self, path: str) -> bool:
+        folder, _, name = path.rpartition("/")
+        if folder not in self._names:
+            try:
+                self._names[folder] = frozenset(os.listdir(self._checkout.root / folder))
+            except OSError:
+                self._names[folder] = frozenset()
+        # The listing rules out; a name that is in it may still be a folder, or a link that leads out.
+        return name in self._names[folder] and self._checkout.exists(path)
+
+
 def _matches(checkout: Checkout, pattern: str) -> list[str]:
     names = glob.glob(pattern, root_dir=checkout.root, recursive=True)
     files = sorted(name.replace("\\", "/") for name in names)
     return [file for file in files if file.endswith(UNIT_SUFFIXES) and checkout.exists(file)]
 
 
-def _before_renaming(checkout: Checkout, path: str) -> str | None:
+def _before_renaming(folders: _Folders, path: str) -> str | None:
     """Return the file that a build copies to ``path``: same name, other suffix of a translation unit.
 
     Compilers for GPUs go by the suffix, so builds for ROCm rename ``.cpp`` to ``.cu`` before they start.
@@ -102,6 +122,6 @@ def _before_renaming(checkout: Checkout, path: str) -> str | None:
     stem, suffix = posixpath.splitext(path)
     if suffix in UNIT_SUFFIXES:
         for other in UNIT_SUFFIXES:
-            if other != suffix and checkout.exists(stem + other):
+            if other != suffix and folders.have(stem + other):
                 return stem + other
     return None

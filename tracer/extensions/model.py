@@ -16,8 +16,8 @@ class Extension:
             that the build computes.
         backend: ``cuda`` or ``rocm``.
         location: where the name stands in setup.py or CMakeLists.txt.
-        sources: the translation units that the build can list, in its order, as far as they exist; no headers.
-            Where an option of the build decides, both answers are listed.
+        sources: the translation units that a build without any option lists, in its order, as far as they exist; no
+            headers. Where the building machine decides, both answers are listed.
         include_dirs: folders inside the checkout that the build searches for headers, as far as they exist.
         defines: macros, as ``NAME`` or ``NAME=VALUE``, that a build without any option or environment sets.
         package_dir: folder of the build description, ``""`` for the root.

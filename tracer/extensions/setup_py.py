@@ -8,17 +8,8 @@ import posixpath
 from tracer.checkout import Checkout
 from tracer.extensions.files import describe, find_files, find_folders, inside
 from tracer.extensions.model import Extension
-from tracer.extensions.setup_values import (
-    ROOT,
-    WILDCARD,
-    Condition,
-    Place,
-    Reader,
-    Scope,
-    Value,
-    all_scopes,
-    read_scopes,
-)
+from tracer.extensions.setup_values import Condition, Place, Reader, Scope, all_scopes, read_scopes
+from tracer.extensions.values import ROOT, WILDCARD, Chance, Value
 from tracer.model import Diagnostic, Location
 
 
@@ -32,7 +23,7 @@ def read_setup(checkout: Checkout, file: str) -> tuple[Extension, ...]:
         SyntaxError: if it is no Python.
     """
     text = checkout.read_text(file)
-    scopes = read_scopes(ast.parse(text))
+    scopes = read_scopes(text)
     package_dir = posixpath.dirname(file)
     reader = Reader(package_dir)
     found: list[Extension] = []
@@ -53,10 +44,9 @@ def _extension(
     call: ast.Call,
     conditions: tuple[Condition, ...],
 ) -> Extension | None:
-    called = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
     arguments = dict(zip(("name", "sources"), call.args, strict=False))
     arguments.update({keyword.arg: keyword.value for keyword in call.keywords if keyword.arg})
-    if not called.endswith("Extension") or "name" not in arguments or "sources" not in arguments:
+    if "name" not in arguments or "sources" not in arguments:
         return None
     place = Place(scope, call.lineno, conditions)
     package_dir = posixpath.dirname(file)
@@ -87,6 +77,8 @@ def _paths(value: Value, package_dir: str) -> list[str]:
     """Return the paths of a list, relative to the root; those outside of the checkout are not of it."""
     paths: list[str] = []
     for item in value.texts():
+        if item.chance is Chance.NEVER:
+            continue
         text = str(item.cell)
         base, path = ("", text[len(ROOT) :].lstrip("/")) if text.startswith(ROOT) else (package_dir, text)
         whole = inside(base, path)
@@ -121,10 +113,10 @@ def _defines(flags: Value, macros: Value) -> tuple[str, ...]:
     defines: dict[str, None] = {}
     for item in flags.texts():
         flag = str(item.cell)
-        if item.sure and flag.startswith("-D") and WILDCARD not in flag and len(flag) > 2:
+        if item.chance is Chance.ALWAYS and flag.startswith("-D") and WILDCARD not in flag and len(flag) > 2:
             defines[flag[2:]] = None
     for item in macros.items:
-        if item.sure and isinstance(item.cell, tuple) and len(item.cell) == 2:
+        if item.chance is Chance.ALWAYS and isinstance(item.cell, tuple) and len(item.cell) == 2:
             name, given = item.cell
             if isinstance(name, str) and isinstance(given, str) and WILDCARD not in name + given:
                 defines[f"{name}={given}"] = None

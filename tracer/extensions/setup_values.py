@@ -1,8 +1,8 @@
 """Which texts an expression of a setup.py can stand for, found by reading it; nothing is executed.
 
 A build description is straight code: lists of file names, put together from constants, options and loops over
-constants. So the answer is a set: everything that some setting of the options would give. A part that only the
-building machine knows becomes ``*``, to be matched against the files that are there.
+constants. Options are taken as nobody set them. What only the building machine can decide is answered both ways, and
+a part of a text that only it knows becomes ``*``, to be matched against the files that are there.
 """
 
 from __future__ import annotations
@@ -13,41 +13,29 @@ import posixpath
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import NamedTuple, Union
+from typing import NamedTuple
 
-#: Starts the path of something inside the checkout that was built from ``__file__``.
-ROOT = "\0"
-WILDCARD = "*"
+from tracer.extensions.values import (
+    MAX_CHOICES,
+    ROOT,
+    UNKNOWN,
+    WILDCARD,
+    Cell,
+    Chance,
+    Item,
+    Value,
+    concatenate,
+    each,
+    least,
+    parent,
+    product,
+    union,
+)
 
-_MAX_CHOICES = 4096
 _MAX_DEPTH = 60
 
-#: What a list holds: a text, or a tuple as it stands in a list that a loop takes apart.
-Cell = Union[str, "tuple[Cell, ...]"]
 #: An enclosing ``if`` or loop, and which of its branches.
 Condition = tuple[ast.stmt, bool]
-
-
-class Item(NamedTuple):
-    """One text that can occur, and whether it does in a build without any option or environment."""
-
-    cell: Cell
-    sure: bool = True
-
-
-class Value(NamedTuple):
-    """What an expression can stand for: the elements of a list, or the alternatives of a single text."""
-
-    items: tuple[Item, ...] = ()
-    is_list: bool = False
-    known: bool = True
-
-    def texts(self) -> tuple[Item, ...]:
-        """Return the items that are texts."""
-        return tuple(item for item in self.items if isinstance(item.cell, str))
-
-
-UNKNOWN = Value((Item(WILDCARD, sure=False),), known=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +76,15 @@ class Place(NamedTuple):
     variables: Mapping[str, Value] = MappingProxyType({})
 
 
-def read_scopes(tree: ast.Module) -> Scope:
-    """Return the module's scope, with its functions' scopes inside."""
+def read_scopes(text: str) -> Scope:
+    """Return a module's scope, with its functions' scopes inside.
+
+    Raises:
+        SyntaxError: if the text is no Python.
+    """
     scope = Scope()
-    _collect(tree.body, scope, ())
+    lines = [number for number, line in enumerate(text.splitlines(), 1) if "Extension" in line]
+    _Collector(lines).collect(ast.parse(text).body, scope, ())
     return scope
 
 
@@ -102,37 +95,42 @@ def all_scopes(scope: Scope) -> Iterator[Scope]:
         yield from all_scopes(inner)
 
 
-def _collect(statements: list[ast.stmt], scope: Scope, conditions: tuple[Condition, ...]) -> None:
-    for statement in statements:
-        if isinstance(statement, ast.FunctionDef):
-            inner = Scope(parent=scope)
-            scope.functions[statement.name] = (statement, inner)
-            _collect(statement.body, inner, ())
-            continue
-        if isinstance(statement, ast.ClassDef):
-            continue
-        if isinstance(statement, (ast.If, ast.While, ast.For)):
-            if isinstance(statement, ast.For):
-                _bind_target(statement.target, "each", statement.iter, statement, scope, conditions)
-            head = statement.iter if isinstance(statement, ast.For) else statement.test
-            _note_calls(head, scope, conditions)
-            _collect(statement.body, scope, (*conditions, (statement, True)))
-            _collect(statement.orelse, scope, (*conditions, (statement, False)))
-        elif isinstance(statement, (ast.With, ast.Try)):
-            _collect(statement.body, scope, conditions)
-            if isinstance(statement, ast.Try):
+class _Collector:
+    """Sorts the statements of a file into its scopes."""
+
+    def __init__(self, lines: list[int]) -> None:
+        # Looking for calls in every statement would take longer than everything else.
+        self._lines = lines
+
+    def collect(self, statements: list[ast.stmt], scope: Scope, conditions: tuple[Condition, ...]) -> None:
+        for statement in statements:
+            if isinstance(statement, ast.FunctionDef):
+                inner = Scope(parent=scope)
+                scope.functions[statement.name] = (statement, inner)
+                self.collect(statement.body, inner, ())
+            elif isinstance(statement, (ast.If, ast.While, ast.For)):
+                if isinstance(statement, ast.For):
+                    _bind_target(statement.target, "each", statement.iter, statement, scope, conditions)
+                self.collect(statement.body, scope, (*conditions, (statement, True)))
+                self.collect(statement.orelse, scope, (*conditions, (statement, False)))
+            elif isinstance(statement, ast.Try):
+                self.collect(statement.body, scope, conditions)
                 for handler in statement.handlers:
-                    _collect(handler.body, scope, (*conditions, (statement, False)))
-                _collect(statement.orelse + statement.finalbody, scope, conditions)
-        else:
-            _bind(statement, scope, conditions)
-            _note_calls(statement, scope, conditions)
+                    self.collect(handler.body, scope, (*conditions, (statement, False)))
+                self.collect(statement.orelse + statement.finalbody, scope, conditions)
+            elif isinstance(statement, ast.With):
+                self.collect(statement.body, scope, conditions)
+            elif not isinstance(statement, ast.ClassDef):
+                _bind(statement, scope, conditions)
+                self._note_calls(statement, scope, conditions)
 
-
-def _note_calls(node: ast.AST, scope: Scope, conditions: tuple[Condition, ...]) -> None:
-    for call in ast.walk(node):
-        if isinstance(call, ast.Call) and _called(call).endswith("Extension"):
-            scope.calls.append((call, conditions))
+    def _note_calls(self, statement: ast.stmt, scope: Scope, conditions: tuple[Condition, ...]) -> None:
+        end = statement.end_lineno or statement.lineno
+        if not any(statement.lineno <= line <= end for line in self._lines):
+            return
+        for call in ast.walk(statement):
+            if isinstance(call, ast.Call) and called_name(call).endswith("Extension"):
+                scope.calls.append((call, conditions))
 
 
 def _bind(statement: ast.stmt, scope: Scope, conditions: tuple[Condition, ...]) -> None:
@@ -219,7 +217,7 @@ class Reader:
         if isinstance(node, ast.BinOp):
             return self._operation(node, place)
         if isinstance(node, ast.BoolOp):
-            return _union([self.value(part, place) for part in node.values])
+            return union([self.value(part, place) for part in node.values])
         if isinstance(node, ast.IfExp):
             return self._choice(node, place)
         if isinstance(node, (ast.ListComp, ast.GeneratorExp, ast.SetComp)):
@@ -258,18 +256,24 @@ class Reader:
         text = self._single(node, place)
         return None if text is None else bool(text)
 
-    def holds(self, conditions: tuple[Condition, ...], place: Place) -> bool:
-        """Tell whether a build without options certainly gets through all these conditions."""
-        for statement, branch in conditions:
+    def chance(self, conditions: tuple[Condition, ...], scope: Scope, place: Place) -> Chance:
+        """Return the chance that a build gets to where these conditions hold, if it gets to ``place``."""
+        least = Chance.ALWAYS
+        for position, (statement, branch) in enumerate(conditions):
             if any(statement is known for known, _ in place.conditions):
                 continue
-            if not isinstance(statement, ast.If) or self.truth(statement.test, place) is not branch:
-                return False
-        return True
+            if isinstance(statement, ast.If):
+                variables = place.variables if scope is place.scope else {}
+                before = Place(scope, statement.lineno, conditions[:position], variables)
+                answer = self.truth(statement.test, before)
+                least = min(least, Chance.of(answer if answer is None else answer is branch))
+            elif not (isinstance(statement, ast.For) and branch):
+                least = min(least, Chance.MAYBE)
+        return least
 
     def _single(self, node: ast.expr, place: Place) -> str | None:
         value = self.value(node, place)
-        if value.known and not value.is_list and len(value.items) == 1 and value.items[0].sure:
+        if value.known and not value.is_list and len(value.items) == 1 and value.items[0].chance is Chance.ALWAYS:
             cell = value.items[0].cell
             return cell if isinstance(cell, str) and WILDCARD not in cell else None
         return None
@@ -291,10 +295,8 @@ class Reader:
                 value = value._replace(is_list=False)
             elif binding.operation == "unknown":
                 value = UNKNOWN
-            if not self.holds(binding.conditions, place):
-                value = value._replace(items=tuple(item._replace(sure=False) for item in value.items))
-            parts.append(value)
-        return _union(parts)
+            parts.append(value.under(self.chance(binding.conditions, where.scope, place)))
+        return union(parts)
 
     def _reaching(self, name: str, place: Place) -> list[tuple[Binding, Place]]:
         """Return the bindings that a use of a name can see, each with the place to read it at."""
@@ -306,7 +308,7 @@ class Reader:
                 for binding in scope.bindings[name]:
                     if binding.line >= line or _exclusive(binding.conditions, conditions):
                         continue
-                    if binding.operation == "set" and set(binding.conditions) <= set(conditions):
+                    if binding.operation == "set" and self.chance(binding.conditions, scope, place) is Chance.ALWAYS:
                         found.clear()
                     found.append(binding)
                 variables = place.variables if scope is place.scope else {}
@@ -319,37 +321,36 @@ class Reader:
         for node in nodes:
             if isinstance(node, ast.Tuple):
                 parts = [self.value(part, place).texts() for part in node.elts]
-                for combination in _product(parts):
-                    yield Item(tuple(item.cell for item in combination), all(item.sure for item in combination))
+                for combination in product(parts):
+                    yield Item(tuple(item.cell for item in combination), least(combination))
             else:
                 yield from self.value(node, place).items
 
     def _joined(self, nodes: list[ast.expr], place: Place) -> Value:
-        return _concatenate([self.value(node, place) for node in nodes])
+        return concatenate([self.value(node, place) for node in nodes])
 
     def _operation(self, node: ast.BinOp, place: Place) -> Value:
         left, right = self.value(node.left, place), self.value(node.right, place)
         if isinstance(node.op, ast.Div):
-            return _concatenate([left, right], posixpath.join)
+            return concatenate([left, right], posixpath.join)
         if not isinstance(node.op, ast.Add):
             return UNKNOWN
         if left.is_list or right.is_list:
-            return _union([left, right])._replace(is_list=True)
-        return _concatenate([left, right])
+            return union([left, right])._replace(is_list=True)
+        return concatenate([left, right])
 
     def _choice(self, node: ast.IfExp, place: Place) -> Value:
         answer = self.truth(node.test, place)
         yes, no = self.value(node.body, place), self.value(node.orelse, place)
-        branches = ((yes, answer is True), (no, answer is False))
-        items = [item._replace(sure=item.sure and taken) for part, taken in branches for item in part.items]
-        return Value(tuple(items), yes.is_list or no.is_list, yes.known and no.known)
+        if answer is not None:
+            return yes if answer else no
+        return union([yes.under(Chance.MAYBE), no.under(Chance.MAYBE)])
 
     def _comprehension(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp, place: Place) -> Iterator[Item]:
-        def loop(position: int, variables: dict[str, Value], sure: bool) -> Iterator[Item]:
+        def loop(position: int, variables: dict[str, Value], chance: Chance) -> Iterator[Item]:
             here = place._replace(variables={**place.variables, **variables})
             if position == len(node.generators):
-                for item in self.value(node.elt, here).items:
-                    yield item._replace(sure=item.sure and sure)
+                yield from self.value(node.elt, here).under(chance).items
                 return
             generator = node.generators[position]
             for item in self._iterate(generator.iter, here):
@@ -358,29 +359,30 @@ class Reader:
                 inside = place._replace(variables={**place.variables, **bound})
                 answers = [self.truth(test, inside) for test in generator.ifs]
                 if False not in answers:
-                    yield from loop(position + 1, bound, sure and item.sure and None not in answers)
+                    asked = Chance.of(None if None in answers else True)
+                    yield from loop(position + 1, bound, min(chance, item.chance, asked))
 
-        yield from itertools.islice(loop(0, {}, True), _MAX_CHOICES)
+        yield from itertools.islice(loop(0, {}, Chance.ALWAYS), MAX_CHOICES)
 
     def _iterate(self, node: ast.expr, place: Place) -> Iterator[Item]:
-        if isinstance(node, ast.Call) and _called(node) == "product" and not node.keywords:
-            for combination in _product([self.value(argument, place).items for argument in node.args]):
-                yield Item(tuple(item.cell for item in combination), all(item.sure for item in combination))
+        if isinstance(node, ast.Call) and called_name(node) == "product" and not node.keywords:
+            for combination in product([self.value(argument, place).items for argument in node.args]):
+                yield Item(tuple(item.cell for item in combination), least(combination))
         else:
             yield from self.value(node, place).items
 
     def _attribute(self, node: ast.Attribute, place: Place) -> Value:
         base = self.value(node.value, place)
         if node.attr == "parent":
-            return _each(base, _parent)
+            return each(base, parent)
         if node.attr == "name":
-            return _each(base, posixpath.basename)
+            return each(base, posixpath.basename)
         if node.attr == "stem":
-            return _each(base, lambda path: posixpath.splitext(posixpath.basename(path))[0])
+            return each(base, lambda path: posixpath.splitext(posixpath.basename(path))[0])
         return UNKNOWN
 
     def _call(self, node: ast.Call, place: Place) -> Value:
-        name = _called(node)
+        name = called_name(node)
         arguments = [self.value(argument, place) for argument in node.args]
         if name in _SAME and arguments:
             return arguments[0]._replace(is_list=arguments[0].is_list or name in _LISTS)
@@ -390,15 +392,15 @@ class Reader:
             if name == "joinpath":
                 arguments.insert(0, self.value(node.func.value, place))
             if arguments and not any(argument.is_list for argument in arguments):
-                return _concatenate(arguments, posixpath.join)
+                return concatenate(arguments, posixpath.join)
             return UNKNOWN
         if name == "dirname" and arguments:
-            return _each(arguments[0], _parent)
+            return each(arguments[0], parent)
         if name in ("glob", "rglob", "iglob") and arguments:
             if isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) != "glob":
                 base = self.value(node.func.value, place)
                 below = Value((Item("**"),)) if name == "rglob" else Value((Item(""),))
-                arguments[0] = _concatenate([base, below, arguments[0]], posixpath.join)
+                arguments[0] = concatenate([base, below, arguments[0]], posixpath.join)
             return arguments[0]._replace(is_list=True)
         if name in ("getenv", "get") and len(arguments) == 2 and "env" in ast.unparse(node.func).lower():
             return arguments[1]
@@ -420,14 +422,15 @@ class Reader:
         if not inner.returns:
             return UNKNOWN
         body = Place(inner, 1 << 30, (), variables)
-        return _union([self.value(value, body._replace(conditions=conditions)) for value, conditions in inner.returns])
+        return union([self.value(value, body._replace(conditions=conditions)) for value, conditions in inner.returns])
 
 
 _SAME = frozenset("Path PurePath str list tuple sorted set fspath abspath realpath normpath".split())
 _LISTS = frozenset(("list", "tuple", "sorted", "set"))
 
 
-def _called(node: ast.Call) -> str:
+def called_name(node: ast.Call) -> str:
+    """Return the last part of what a call calls, empty where that is no name."""
     if isinstance(node.func, ast.Attribute):
         return node.func.attr
     return node.func.id if isinstance(node.func, ast.Name) else ""
@@ -436,47 +439,6 @@ def _called(node: ast.Call) -> str:
 def _exclusive(one: tuple[Condition, ...], other: tuple[Condition, ...]) -> bool:
     """Tell whether two places stand in different branches of the same ``if``."""
     return any(a is b and in_a is not in_b for a, in_a in one for b, in_b in other if isinstance(a, ast.If))
-
-
-def _union(values: list[Value]) -> Value:
-    items: dict[Cell, bool] = {}
-    for value in values:
-        for item in value.items:
-            items[item.cell] = items.get(item.cell, False) or item.sure
-    is_list = any(value.is_list for value in values)
-    return Value(tuple(Item(cell, sure) for cell, sure in items.items()), is_list, all(value.known for value in values))
-
-
-def _product(parts: list[tuple[Item, ...]]) -> Iterator[tuple[Item, ...]]:
-    size = 1
-    for part in parts:
-        size *= max(1, len(part))
-    if size > _MAX_CHOICES:
-        parts = [part if len(part) == 1 else UNKNOWN.items for part in parts]
-    return itertools.product(*parts)
-
-
-def _concatenate(parts: list[Value], join: object = None) -> Value:
-    """Return every text that the parts can make, side by side or as the parts of a path."""
-    items: dict[str, bool] = {}
-    for combination in _product([part.texts() for part in parts]):
-        texts = [str(item.cell) for item in combination]
-        text = posixpath.join(*texts) if join is posixpath.join else "".join(texts)
-        while WILDCARD * 3 in text:
-            text = text.replace(WILDCARD * 3, WILDCARD * 2)
-        items[text] = items.get(text, False) or all(item.sure for item in combination)
-    return Value(tuple(Item(text, sure) for text, sure in items.items()))
-
-
-def _each(value: Value, change: object) -> Value:
-    assert callable(change)
-    return value._replace(items=tuple(Item(change(item.cell), item.sure) for item in value.texts()))
-
-
-def _parent(path: str) -> str:
-    if path == ROOT:
-        return posixpath.join(ROOT, "..")
-    return posixpath.dirname(path)
 
 
 def _unpack(target: ast.expr, cell: Cell, bound: dict[str, Value]) -> None:
