@@ -82,13 +82,18 @@ FLASHTRACER_COMPARISON(!=)
 
 }  // namespace flashtracer
 
-// Declares a library function that takes anything, with the three shapes of explicit template arguments that occur:
-// name(...) and name<0, true>(...), name<T>(...) and name<T, 0>(...), name<T, U>(...). Explicit arguments stay in the
-// tree, which a macro of that name would lose.
-#define FLASHTRACER_FUNCTION(name)                                                                        \
-  template <auto... I, class... A> constexpr flashtracer::Any name(A const&...) { return {}; }            \
-  template <class T, auto... I, class... A> constexpr flashtracer::Any name(A const&...) { return {}; }   \
-  template <class T, class U, class... A> constexpr flashtracer::Any name(A const&...) { return {}; }
+// Declares a library function that takes anything, once for explicit arguments that start with a value, name<0, true>,
+// or are none, and once for those that start with a type, name<T> and name<T, 0>. Explicit arguments stay in the tree,
+// which a macro of that name would lose. There is no body where nobody evaluates the call: a hundred and fifty of these
+// are the largest part of what the stubs cost, and a body doubles it.
+#define FLASHTRACER_FUNCTION(name)                                         \
+  template <auto... I, class... A> constexpr flashtracer::Any name(A const&...); \
+  template <class T, auto... I, class... A> constexpr flashtracer::Any name(A const&...);
+
+// The same for a function whose value is asked for at compile time, in a static_assert or a template argument.
+#define FLASHTRACER_CONSTANT(name)                                                                 \
+  template <auto... I, class... A> constexpr flashtracer::Any name(A const&...) { return {}; }     \
+  template <class T, auto... I, class... A> constexpr flashtracer::Any name(A const&...) { return {}; }
 
 // The same as a member function.
 #define FLASHTRACER_METHOD(name) \

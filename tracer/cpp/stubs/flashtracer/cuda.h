@@ -14,16 +14,11 @@
   name##2 make_##name##2(type, type);                  \
   name##3 make_##name##3(type, type, type);            \
   name##4 make_##name##4(type, type, type, type);
-FLASHTRACER_VECTORS(char, char)
-FLASHTRACER_VECTORS(unsigned char, uchar)
 FLASHTRACER_VECTORS(short, short)
 FLASHTRACER_VECTORS(unsigned short, ushort)
 FLASHTRACER_VECTORS(int, int)
 FLASHTRACER_VECTORS(unsigned, uint)
-FLASHTRACER_VECTORS(long long, longlong)
-FLASHTRACER_VECTORS(unsigned long long, ulonglong)
 FLASHTRACER_VECTORS(float, float)
-FLASHTRACER_VECTORS(double, double)
 #undef FLASHTRACER_VECTORS
 
 struct dim3 {

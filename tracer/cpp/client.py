@@ -1,0 +1,171 @@
+"""The tracer's side of a parser process: ask, wait, and say which file is to blame when the parser dies."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tracer.checkout import Checkout
+from tracer.cpp.sources import STUBS, UnitPlan, truncated_file
+from tracer.cpp.wire import receive, send
+from tracer.errors import FrontEndError, MissingTool, SourceError
+
+_PATIENCE_SECONDS = 120.0
+_PACKAGE_ROOT = Path(__file__).resolve().parents[2]
+
+
+class _Died(Exception):
+    """The parser process ended without an answer."""
+
+
+class _Process:
+    """One parser process."""
+
+    def __init__(self) -> None:
+        environment = {**os.environ, "PYTHONPATH": str(_PACKAGE_ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+        environment.pop("PYTHONDONTWRITEBYTECODE") if os.access(_PACKAGE_ROOT, os.W_OK) else None
+        # -S would hide libclang; -P is not in Python 3.10, so the working folder is the package's own root.
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tracer.cpp.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=_PACKAGE_ROOT,
+            env=environment,
+        )
+
+    def send(self, request: tuple[Any, ...]) -> None:
+        assert self.process.stdin is not None
+        try:
+            send(self.process.stdin, request)
+        except (BrokenPipeError, OSError):
+            raise _Died from None
+
+    def receive(self) -> Any:
+        """Wait for one answer.
+
+        Raises:
+            _Died: the process ended or did not answer in time.
+        """
+        assert self.process.stdout is not None
+        if sys.platform != "win32":  # pipes cannot be waited for there
+            with selectors.DefaultSelector() as selector:
+                selector.register(self.process.stdout, selectors.EVENT_READ)
+                if not selector.select(_PATIENCE_SECONDS):
+                    self.close()
+                    raise _Died
+        try:
+            return receive(self.process.stdout)
+        except (EOFError, OSError):
+            raise _Died from None
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream is not None:
+                stream.close()
+
+
+class Parser:
+    """One unit in a parser process of its own. The parse runs while the tracer does other things."""
+
+    def __init__(self, checkout: Checkout, plan: UnitPlan) -> None:
+        """Start the process and the parse; :meth:`outline` waits for it."""
+        self.checkout, self.plan = checkout, plan
+        self._process = _Process()
+        self._waiting = True
+        root = os.path.realpath(checkout.root)
+        arguments = [*plan.arguments]
+        arguments += [f"-I{os.path.join(root, folder)}" for folder in plan.include_dirs]
+        arguments += ["-isystem", str(STUBS), "-include", str(STUBS / "flashtracer" / "prelude.h")]
+        self._parse = ("parse", root, plan.main, plan.text, tuple(arguments), plan.files)
+        self._process.send(self._parse)
+
+    def outline(self) -> Any:
+        """Return what the unit declares, in plain form. Call it once, before anything else.
+
+        Raises:
+            FrontEndError: the parser crashed; the message names the file.
+            SourceError: a file ends in the middle of something.
+        """
+        return self._answer()
+
+    def bodies(self, keys: Sequence[int] | None) -> Any:
+        """Return the facts of the functions ``keys`` and of all that they reach; of everything for None."""
+        return self._ask(("bodies", None if keys is None else tuple(keys)))
+
+    def tree(self, key: int) -> Any:
+        """Return the syntax tree of one function in plain form."""
+        return self._ask(("tree", key))
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.close()
+
+    def _ask(self, request: tuple[Any, ...]) -> Any:
+        try:
+            self._process.send(request)
+        except _Died:
+            raise self._blame() from None
+        return self._answer()
+
+    def _answer(self) -> Any:
+        try:
+            answer = self._process.receive()
+        except _Died:
+            raise self._blame() from None
+        if answer[0] == "ok":
+            return answer[1]
+        if answer[1] == "tool":
+            raise MissingTool(answer[2])
+        raise self._blame()
+
+    def _blame(self) -> FrontEndError:
+        """Find the file that the parser cannot survive, by giving it one file at a time, headers first."""
+        self.close()
+        for file in reversed(self.plan.files):
+            process = _Process()
+            try:
+                process.send(("parse", self._parse[1], file, None, *self._parse[4:]))
+                answered = process.receive()[0] == "ok"
+                if answered:
+                    process.send(("bodies", None))
+                    answered = process.receive()[0] == "ok"
+            except _Died:
+                answered = False
+            finally:
+                process.close()
+            if not answered:
+                return FrontEndError(
+                    f"the C++ parser cannot read {file}: it crashes or never ends on this file (nested too deeply, or "
+                    "generated?); compare the file with the release, or remove it from the build's sources"
+                )
+        return FrontEndError(
+            f"the C++ parser ended without an answer on {self.plan.name}; each of its files alone can be read, so memory "
+            "may have run out: try again with fewer programs running"
+        )
+
+
+def refuse_truncated(checkout: Checkout, plan: UnitPlan, errors: Sequence[tuple[Any, str]]) -> None:
+    """Raise when the parser's complaints come from a file that ends in the middle of something.
+
+    Raises:
+        SourceError: names the file and the line of what does not close.
+    """
+    suspicious = any("expected '}'" in message or "unterminated" in message or "#endif" in message
+                     for _, message in errors)  # fmt: skip
+    if not suspicious:
+        return
+    found = truncated_file(checkout, plan.files)
+    if found is not None:
+        file, line = found
+        raise SourceError(
+            f"{file} ends in the middle of something: what opens at line {line} never closes; the file is truncated: "
+            "fetch it again"
+        )

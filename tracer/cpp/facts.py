@@ -1,0 +1,222 @@
+"""What one unit tells the rest of the program, in the plain form that crosses a pipe and fits a cache.
+
+Everything here is tuples, numbers and strings. Places are (file, line, column, end line) with the file as a path
+relative to the checkout.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from tracer.cpp.bindings import read_bindings
+from tracer.cpp.calls import Call, CallReader
+from tracer.cpp.convert import Unit
+from tracer.cpp.tree import Node, to_plain, walk
+from tracer.model import Outcome
+
+Place = tuple[str, int, int, int]
+_EXPONENTIALS = frozenset("exp2f expf __expf exp exp2 ex2 ex2_approx fast_exp exp2f_approx hexp2 h2exp2".split())
+_LOGARITHMS = frozenset("logf __logf log log2f __log2f log2 fast_log".split())
+_MAXIMA = frozenset("max fmaxf fmax __hmax __hmax2 maximum".split())
+_MATRIX_PRODUCT = re.compile(r"(?:^|_)(?:gemm|w?g?mma)(?:_|$)|^(?:mma|gemm)")
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionFact:
+    """One function of a unit, without its body; see :class:`tracer.cpp.tree.Function`."""
+
+    usr: str
+    name: str
+    qualified_name: str
+    kind: str
+    primary: str
+    parent: str
+    place: Place
+    attributes: tuple[str, ...]
+    template_parameters: tuple[str, ...]
+    template_arguments: tuple[str, ...]
+    parameters: int
+    defined: bool
+    key: int
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFact:
+    """One destination of a call."""
+
+    usr: str
+    how: str
+    confidence: str
+    through: Place | None
+    template_arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CallFact:
+    """One call site."""
+
+    written: str
+    place: Place
+    outcome: str
+    found: tuple[FoundFact, ...]
+    reason: str
+    condition: str
+
+
+@dataclass(frozen=True, slots=True)
+class BodyFact:
+    """The call sites of one body, and which primitives it uses itself.
+
+    Attributes:
+        calls: in source order.
+        does: ``exponential``, ``logarithm``, ``maximum``, ``matrix product``, ``loop``: operations whose meaning the
+            libraries document, used directly in this body.
+    """
+
+    calls: tuple[CallFact, ...]
+    does: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BindingFact:
+    """One name that Python can call; see :class:`tracer.cpp.bindings.Bound`."""
+
+    module: str
+    name: str
+    usrs: tuple[str, ...]
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class OutlineFact:
+    """What a unit declares.
+
+    Attributes:
+        files: the checkout's files that it read.
+        errors: (place, message) of what the parser did not understand.
+        instantiations: (template's name, arguments, place) of each explicit instantiation.
+    """
+
+    files: tuple[str, ...]
+    functions: tuple[FunctionFact, ...]
+    bindings: tuple[BindingFact, ...]
+    instantiations: tuple[tuple[str, tuple[str, ...], Place], ...]
+    errors: tuple[tuple[Place, str], ...]
+
+
+class UnitFacts:
+    """Turns a parsed unit into facts."""
+
+    def __init__(self, unit: Unit) -> None:
+        """Keep the unit; bodies are read when asked for."""
+        self.unit = unit
+        self.reader = CallReader(unit)
+        self.bodies: dict[int, Node | None] = {}
+
+    def outline(self) -> OutlineFact:
+        """Return what the unit declares."""
+        unit = self.unit
+        functions = tuple(
+            FunctionFact(
+                f.declaration.usr, f.declaration.name, f.declaration.qualified_name, f.declaration.kind,
+                f.declaration.primary, f.declaration.parent, self._declared_at(f.key), f.attributes,
+                f.template_parameters, f.template_arguments, len(f.parameters), f.defined, f.key,
+            )
+            for f in unit.functions
+        )  # fmt: skip
+        bindings = tuple(
+            BindingFact(b.module, b.name, b.usrs, self._place(b.file, b.offset, b.end)) for b in read_bindings(unit)
+        )
+        instantiations = tuple(
+            (name, arguments, self._place(file, offset, offset))
+            for name, arguments, file, offset in unit.instantiations
+        )
+        errors = tuple(
+            ((unit.files[file].relative if file >= 0 else "", line, column, line), message)
+            for file, line, column, message in unit.errors
+        )
+        return OutlineFact(tuple(f.relative for f in unit.files), functions, bindings, instantiations, errors)
+
+    def body(self, key: int) -> BodyFact:
+        """Return the call sites of one function."""
+        node = self.tree(key)
+        if node is None:
+            return BodyFact((), ())
+        calls = self.reader.calls(self.unit.functions[key], node)
+        return BodyFact(tuple(self._call(call) for call in calls), _does(node, calls))
+
+    def tree(self, key: int) -> Node | None:
+        """Return the syntax tree of one function's body."""
+        if key not in self.bodies:
+            self.bodies[key] = self.unit.body(key)
+        return self.bodies[key]
+
+    def plain_tree(self, key: int) -> Any:
+        """Return the tree of a function's parameters and body in plain form."""
+        node = self.tree(key)
+        return to_plain((*self.unit.functions[key].parameters, *((node,) if node is not None else ())))
+
+    def closure(self, roots: tuple[int, ...]) -> dict[int, BodyFact]:
+        """Return the bodies of ``roots`` and of everything in this unit that they reach."""
+        found: dict[int, BodyFact] = {}
+        waiting = list(roots)
+        while waiting:
+            key = waiting.pop()
+            if key in found or not self.unit.functions[key].defined:
+                continue
+            found[key] = self.body(key)
+            for call in found[key].calls:
+                for destination in call.found:
+                    waiting += self.unit.by_usr.get(destination.usr, ())
+        return found
+
+    def _declared_at(self, key: int) -> Place:
+        """Return the place of one declaration or definition of a function, not of the first one that names its USR."""
+        file, start, end = self.unit.function_extent(key)
+        return self._place(file, start, end)
+
+    def _place(self, file: int, start: int, end: int) -> Place:
+        if file < 0:
+            return "", 0, 0, 0
+        source = self.unit.files[file]
+        line, column = source.line_and_column(start)
+        return source.relative, line, column, max(line, source.line_and_column(max(end - 1, start))[0])
+
+    def _call(self, call: Call) -> CallFact:
+        found = tuple(
+            FoundFact(
+                f.usr, f.how.value, f.confidence.value, self._place(*f.through, f.through[1]) if f.through else None,
+                f.template_arguments,
+            )
+            for f in call.found
+        )  # fmt: skip
+        place = self._place(call.file, call.offset, call.end)
+        return CallFact(call.written, place, call.outcome.value, found, call.reason, call.condition)
+
+
+def _does(body: Node, calls: tuple[Call, ...]) -> tuple[str, ...]:
+    """Name the documented primitives that a body uses itself."""
+    found: set[str] = set()
+    for call in calls:
+        if call.outcome is Outcome.RESOLVED:
+            continue
+        name = re.split(r"::|\.|->", call.written)[-1]
+        if name in _EXPONENTIALS:
+            found.add("exponential")
+        elif name in _LOGARITHMS:
+            found.add("logarithm")
+        elif name in _MAXIMA:
+            found.add("maximum")
+        elif _MATRIX_PRODUCT.search(name):
+            found.add("matrix product")
+    for node in walk(body):
+        if node.kind in ("for", "while", "do", "for_range"):
+            found.add("loop")
+        elif node.kind == "raw" and node.text.startswith(("asm", "__asm")):
+            if "mma" in node.text:
+                found.add("matrix product")
+            if "ex2" in node.text:
+                found.add("exponential")
+    return tuple(sorted(found))

@@ -1,0 +1,344 @@
+"""The C++ and CUDA side of one extension module: definitions, bindings and call sites, joined over its units."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tracer.checkout import Checkout
+from tracer.cpp import wire
+from tracer.cpp.bindings import ITS_OWN_NAME
+from tracer.cpp.client import Parser, refuse_truncated
+from tracer.cpp.facts import BodyFact, CallFact, FoundFact, FunctionFact, OutlineFact, Place
+from tracer.cpp.sources import UnitPlan, apart, plan_units
+from tracer.cpp.store import Store
+from tracer.cpp.tree import Node, from_plain
+from tracer.extensions import Extension
+from tracer.model import (
+    CallSite,
+    Confidence,
+    Definition,
+    Diagnostic,
+    How,
+    Language,
+    Location,
+    Outcome,
+    Target,
+)
+
+_NO_BODY = BodyFact((), ())
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A name that Python can call, and the functions behind it.
+
+    Attributes:
+        definition: the binding itself, at the place where it is made.
+        namespace: operator namespace; empty for an attribute of the extension module.
+        targets: the C++ functions.
+    """
+
+    definition: Definition
+    namespace: str
+    targets: tuple[Target, ...]
+
+
+class _UnitReader:
+    """One unit: from the cache where it is known, from a parser process where not."""
+
+    def __init__(self, checkout: Checkout, plan: UnitPlan, store: Store) -> None:
+        self.checkout, self.plan, self.store = checkout, plan, store
+        kept = store.load(plan.key)
+        self.outline_data = kept["outline"] if kept else None
+        self.bodies_data: dict[int, object] = dict(kept["bodies"]) if kept else {}
+        self.complete = bool(kept and kept["complete"])
+        self.changed = False
+        self.parser: Parser | None = None if kept else Parser(checkout, plan)
+        self._outline: OutlineFact | None = None
+        self._bodies: dict[int, BodyFact] = {}
+
+    @property
+    def outline(self) -> OutlineFact:
+        if self._outline is None:
+            if self.outline_data is None:
+                assert self.parser is not None
+                self.outline_data = self.parser.outline()
+                self.changed = True
+            self._outline = wire.outline(self.outline_data)
+            refuse_truncated(self.checkout, self.plan, self._outline.errors)
+        return self._outline
+
+    def _running(self) -> Parser:
+        if self.parser is None:
+            self.parser = Parser(self.checkout, self.plan)
+            self.parser.outline()
+        return self.parser
+
+    def read(self, keys: Sequence[int] | None) -> None:
+        """Make sure that the bodies of ``keys`` and of all that they reach are known; all bodies for None."""
+        if self.complete or (keys is not None and all(key in self.bodies_data for key in keys)):
+            return
+        _ = self.outline
+        new = self._running().bodies(keys)
+        self.bodies_data.update(new)
+        self.complete = self.complete or keys is None
+        self.changed = True
+
+    def body(self, key: int) -> BodyFact:
+        known = self._bodies.get(key)
+        if known is None:
+            self.read((key,))
+            data = self.bodies_data.get(key)
+            known = self._bodies[key] = wire.body(data) if data is not None else _NO_BODY
+        return known
+
+    def tree(self, key: int) -> tuple[Node, ...]:
+        _ = self.outline
+        return from_plain(self._running().tree(key))
+
+    def close(self) -> None:
+        if self.changed and self.outline_data is not None:
+            self.store.save(
+                self.plan.key,
+                {"outline": self.outline_data, "bodies": self.bodies_data, "complete": self.complete},
+            )
+        if self.parser is not None:
+            self.parser.close()
+            self.parser = None
+
+
+class CppSource:
+    """The C++ and CUDA side of one extension module, read lazily.
+
+    Ids are ``c++:<extension>:<USR>``, so that functions of the same name in two extensions stay two functions.
+    """
+
+    def __init__(self, checkout: Checkout, extension: Extension, store: Store) -> None:
+        """Start reading: units that the cache does not know begin to parse at once, in processes of their own."""
+        self.checkout, self.extension, self.store = checkout, extension, store
+        folder = posixpath.dirname(extension.sources[0]) if extension.sources else ""
+        self.prefix = f"c++:{extension.name}@{folder or '.'}:"
+        self._readers = [_UnitReader(checkout, plan, store) for plan in plan_units(checkout, extension)]
+        self._indexed = False
+        self._functions: dict[str, tuple[_UnitReader, FunctionFact]] = {}
+        self._declared: dict[str, FunctionFact] = {}
+        self._by_primary: dict[str, list[str]] = {}
+        self._sites: dict[str, tuple[CallSite, ...]] = {}
+
+    # -- index --------------------------------------------------------------------------------------------------------
+    def _index(self) -> None:
+        if self._indexed:
+            return
+        self._indexed = True
+        self._separate_clashing_files()
+        for reader in self._readers:
+            for function in reader.outline.functions:
+                self._declared.setdefault(function.usr, function)
+                if function.defined and function.usr not in self._functions:
+                    self._functions[function.usr] = (reader, function)
+                    if function.primary:
+                        self._by_primary.setdefault(function.primary, []).append(function.usr)
+        for usrs in self._by_primary.values():
+            usrs.sort(key=lambda usr: _natural(self._functions[usr][1]))
+
+    def _separate_clashing_files(self) -> None:
+        """Read files apart that define the same name and therefore cannot share a unit."""
+        for reader in list(self._readers):
+            if reader.plan.text is None:
+                continue
+            included = set(_included(reader.plan))
+            clashing = {
+                place[0]
+                for place, message in reader.outline.errors
+                if message.startswith(("redefinition of", "duplicate", "explicit specialization of")) and place[0] in included
+            }
+            if clashing:
+                rest = replace(self.extension, sources=tuple(s for s in _included(reader.plan) if s not in clashing))
+                reader.close()
+                self._readers.remove(reader)
+                plans = (*plan_units(self.checkout, rest), *apart(self.checkout, self.extension, sorted(clashing)))
+                self._readers += [_UnitReader(self.checkout, plan, self.store) for plan in plans]
+
+    def owns(self, id: str) -> bool:
+        """Tell whether an id belongs to this extension."""
+        return id.startswith(self.prefix)
+
+    def _entry(self, id: str) -> tuple[_UnitReader, FunctionFact]:
+        self._index()
+        return self._functions[id[len(self.prefix) :]]
+
+    # -- answers ------------------------------------------------------------------------------------------------------
+    def definitions(self) -> Iterator[Definition]:
+        """Yield every function that the extension defines, in the order of its units."""
+        self._index()
+        for usr in self._functions:
+            yield self.definition(self.prefix + usr)
+
+    def definition(self, id: str) -> Definition:
+        """Return one definition."""
+        _, fact = self._entry(id)
+        is_device = bool({"device", "global"} & set(fact.attributes))
+        if "global" in fact.attributes:
+            kind = "kernel"
+        elif fact.primary and fact.template_arguments:
+            kind = "specialization"
+        elif is_device and fact.kind != "constructor":
+            kind = "device function"
+        else:
+            kind = fact.kind
+        written = f"<{', '.join(fact.template_arguments)}>" if fact.template_arguments else ""
+        return Definition(
+            id,
+            fact.name,
+            fact.qualified_name + written,
+            Language.CUDA if is_device else Language.CPP,
+            kind,
+            _location(fact.place),
+            fact.template_parameters,
+            fact.template_arguments,
+        )
+
+    def bindings(self) -> Iterator[Binding]:
+        """Yield what the extension offers to Python, in source order."""
+        self._index()
+        implementations: dict[tuple[str, str], tuple[str, ...]] = {}
+        facts = [(reader, fact) for reader in self._readers for fact in reader.outline.bindings]
+        for _, fact in facts:
+            if fact.usrs:
+                implementations.setdefault((fact.module, fact.name), fact.usrs)
+        own_name = self.extension.name.rpartition(".")[2]
+        for _, fact in facts:
+            usrs = fact.usrs or implementations.get((fact.module, fact.name), ())
+            namespace = "" if fact.module == "pybind" else fact.module
+            if namespace in (ITS_OWN_NAME, "TORCH_EXTENSION_NAME"):
+                namespace = own_name
+            qualified = f"{namespace}::{fact.name}" if namespace else f"{self.extension.name}.{fact.name}"
+            targets = tuple(
+                target
+                for usr in usrs
+                for target in self._targets(FoundFact(usr, How.BINDING.value, Confidence.EXACT.value, None, ()))
+            )
+            # A schema and its implementation are two registrations of one name; the one with a function counts.
+            if not fact.usrs and usrs:
+                continue
+            id = f"binding:{self.prefix}{namespace}:{fact.name}@{fact.place[1]}"
+            definition = Definition(
+                id, fact.name, qualified, Language.BINDING, "binding", _location(fact.place)
+            )
+            yield Binding(definition, namespace, targets)
+
+    def call_sites(self, id: str) -> tuple[CallSite, ...]:
+        """Return the call sites of one function, in source order."""
+        known = self._sites.get(id)
+        if known is None:
+            reader, fact = self._entry(id)
+            known = tuple([self._site(id, call) for call in reader.body(fact.key).calls])
+            self._sites[id] = known
+        return known
+
+    def conditions(self, id: str) -> dict[Location, str]:
+        """Return, for the call sites below an ``if``, the condition as written."""
+        reader, fact = self._entry(id)
+        return {_location(call.place): call.condition for call in reader.body(fact.key).calls if call.condition}
+
+    def does(self, id: str) -> frozenset[str]:
+        """Return which documented primitives a function uses itself; see :class:`tracer.cpp.facts.BodyFact`."""
+        reader, fact = self._entry(id)
+        return frozenset(reader.body(fact.key).does)
+
+    def tree(self, id: str) -> tuple[Node, ...]:
+        """Return the parameters and the body of one function as syntax trees."""
+        reader, fact = self._entry(id)
+        return reader.tree(fact.key)
+
+    def read_all(self) -> None:
+        """Read every body at once, which is faster than one by one."""
+        self._index()
+        for reader in self._readers:
+            reader.read(None)
+
+    def prepare(self, ids: Iterable[str]) -> None:
+        """Read the bodies of ``ids`` and of what they reach inside their units in one go."""
+        self._index()
+        wanted: dict[int, tuple[_UnitReader, list[int]]] = {}
+        for id in ids:
+            reader, fact = self._entry(id)
+            wanted.setdefault(id_of(reader), (reader, []))[1].append(fact.key)
+        for reader, keys in wanted.values():
+            reader.read(keys)
+
+    def instantiations(self, id: str) -> tuple[tuple[tuple[str, ...], Location], ...]:
+        """Return the explicit instantiations of a template: (arguments as written, place)."""
+        _, fact = self._entry(id)
+        found = []
+        for reader in self._readers:
+            for name, arguments, place in reader.outline.instantiations:
+                if name == fact.name:
+                    found.append((arguments, _location(place)))
+        return tuple(sorted(found, key=lambda row: [_natural_key(argument) for argument in (row[1].file, *row[0])]))
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """What the parser did not understand, and what the build description says that does not fit."""
+        found = [
+            Diagnostic(_location(place), message)
+            for reader in self._readers
+            for place, message in reader.outline.errors
+        ]
+        return (*self.extension.diagnostics, *dict.fromkeys(found))
+
+    def close(self) -> None:
+        """Keep what was read and end the parser processes."""
+        for reader in self._readers:
+            reader.close()
+
+    # -- linking ------------------------------------------------------------------------------------------------------
+    def _site(self, caller: str, call: CallFact) -> CallSite:
+        targets: list[Target] = []
+        for found in call.found:
+            targets += [target for target in self._targets(found) if target.id not in {t.id for t in targets}]
+        outcome, reason = Outcome(call.outcome), call.reason
+        if outcome is Outcome.RESOLVED and not targets:
+            outcome = Outcome.UNRESOLVED
+            declared = self._declared.get(call.found[0].usr) if call.found else None
+            where = f"declared at {_location(declared.place)}, " if declared else ""
+            reason = f"{where}defined in no source of {self.extension.name}"
+        return CallSite(caller, call.written, _location(call.place), outcome, tuple(targets), reason)
+
+    def _targets(self, found: FoundFact) -> list[Target]:
+        self._index()
+        through = _location(found.through) if found.through else None
+        confidence = Confidence(found.confidence)
+        targets = []
+        if found.usr in self._functions:
+            id = self.prefix + found.usr
+            targets.append(Target(id, How(found.how), confidence, through, found.template_arguments))
+        for usr in self._by_primary.get(found.usr, ()):
+            id = self.prefix + usr
+            targets.append(Target(id, How.SPECIALIZATION, confidence, through, found.template_arguments))
+        return targets
+
+
+def id_of(reader: object) -> int:
+    """Return the identity of a reader, as a key that lasts as long as the reader does."""
+    return id(reader)
+
+
+def _included(plan: UnitPlan) -> list[str]:
+    folder = posixpath.dirname(plan.main)
+    return [posixpath.join(folder, name) for name in re.findall(r'"([^"]+)"', plan.text or "")]
+
+
+def _location(place: Place) -> Location:
+    return Location(*place)
+
+
+def _natural_key(text: str) -> list[tuple[int, int, str]]:
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", text) if part]
+
+
+def _natural(fact: FunctionFact) -> tuple[list[tuple[int, int, str]], int]:
+    return _natural_key(fact.place[0]), fact.place[1]

@@ -1,0 +1,83 @@
+"""The parser process: libclang runs here, so that whatever hostile input does to it, the tracer lives on.
+
+Started as ``python -m tracer.cpp.worker``; reads requests from standard input and answers on standard output.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+from typing import IO, Any
+
+from tracer.cpp.wire import plain, receive, send
+
+_STACK_BYTES = 512 * 1024 * 1024  # for expressions nested as deeply as the parser itself accepts
+_RECURSION_LIMIT = 100_000
+
+
+def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
+    """Answer requests until the other side closes the pipe.
+
+    A request is a tuple beginning with its name: ``parse`` root, main, text, arguments, own files; ``bodies`` keys; ``tree`` key.
+    An answer is ``("ok", data)`` or ``("error", kind, message)``.
+    """
+    from tracer.cpp.convert import Unit
+    from tracer.cpp.facts import UnitFacts
+    from tracer.cpp.libclang import load
+    from tracer.errors import TracerError
+
+    facts: UnitFacts | None = None
+    while True:
+        try:
+            request = receive(requests)
+        except EOFError:
+            return
+        try:
+            answer: Any
+            if request[0] == "parse":
+                _, root, main, text, arguments, own_files = request
+                path = os.path.join(root, main)
+                clang = load()
+                handle = clang.parse(path, list(arguments), {} if text is None else {path: text})
+                if handle is None:
+                    send(answers, ("error", "parse", "the parser gave up"))
+                    continue
+                facts = UnitFacts(Unit(clang, handle, root, own_files))
+                answer = plain(facts.outline())
+            elif facts is None:
+                raise TracerError("nothing is parsed yet")
+            elif request[0] == "bodies":
+                keys = request[1]
+                everything = tuple(f.key for f in facts.unit.functions if f.defined)
+                answer = plain(facts.closure(everything if keys is None else keys))
+            else:
+                answer = facts.plain_tree(request[1])
+            send(answers, ("ok", answer))
+        except TracerError as error:
+            send(answers, ("error", "tool", str(error)))
+        except RecursionError:
+            send(answers, ("error", "depth", "an expression or a type is nested too deeply"))
+        except BrokenPipeError:
+            return
+
+
+def main() -> None:
+    """Serve on the standard streams, in a thread with a deep stack."""
+    requests = os.fdopen(os.dup(0), "rb")
+    answers = os.fdopen(os.dup(1), "wb")
+    # Nothing else may write into the answers, and libclang reports its own crashes on standard error.
+    with open(os.devnull, "r+b") as nowhere:
+        for descriptor in (0, 1, 2):
+            os.dup2(nowhere.fileno(), descriptor)
+    sys.setrecursionlimit(_RECURSION_LIMIT)
+    with contextlib.suppress(ValueError, RuntimeError):
+        threading.stack_size(_STACK_BYTES)
+    thread = threading.Thread(target=serve, args=(requests, answers))
+    thread.start()
+    thread.join()
+
+
+if __name__ == "__main__":
+    main()
