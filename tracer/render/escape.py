@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import unicodedata
 
-_SAFE_IN_WORDS = re.compile(r"[^\w .,:;/+=()\"'%?-]|_|(?<![^\W_])www\.|://")
-_UNSAFE_IN_CODE = re.compile(r"[^\w .,:;/+=()-]|_")
+# An underscore inside a word begins no emphasis; everywhere else it may.
+_UNSAFE_IN_WORDS = re.compile(r"[&<>|`*\[\]\\~#$@]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|(?<![A-Za-z0-9])www\.|://")
+_UNSAFE_IN_CODE = re.compile(r"[^A-Za-z0-9 .,:;/+=(){}-]")
+_UNSAFE_IN_ADDRESS = re.compile(r"[\s<>()\"'\\`|\[\]]")
 
 
 def visible(text: str) -> str:
@@ -61,7 +63,7 @@ class Markdown(str):
 
 def words(text: str) -> Markdown:
     """Return text as Markdown that reads as exactly that text, in a paragraph or in a table's cell."""
-    return Markdown(_SAFE_IN_WORDS.sub(_entities, visible(text)))
+    return Markdown(_UNSAFE_IN_WORDS.sub(_entities, visible(text)))
 
 
 def code(text: str) -> Markdown:
@@ -82,9 +84,7 @@ def link(text: Markdown, address: str | None) -> Markdown:
     """Return a Markdown link, or the text alone where there is no address."""
     if not address:
         return text
-    from urllib.parse import quote
-
-    return Markdown(f"[{text}]({quote(address, safe=':/#?&=@+,;~%')})")
+    return Markdown(f"[{text}]({_UNSAFE_IN_ADDRESS.sub(lambda match: f'%{ord(match.group()):02X}', address)})")
 
 
 def _entities(match: re.Match[str]) -> str:
