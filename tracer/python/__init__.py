@@ -8,17 +8,16 @@ module's own statements are ``<module>``), ``extension:<module>.<attribute>`` is
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from tracer.errors import NameNotFound, SourceError
-from tracer.model import CallSite, Definition, Diagnostic, How, Location, Target
+from tracer.model import CallSite, Definition, Diagnostic, How, Target
 from tracer.python.entries import Entries
 from tracer.python.files import Files
 from tracer.python.outline import outline
 from tracer.python.registrations import IMPLEMENTING, Registration, Registrations
 from tracer.python.resolve import Resolver
-from tracer.python.setup_names import extension_names
 from tracer.python.sites import Sites
 from tracer.python.syntax import Scope, too_deep
 
@@ -48,18 +47,18 @@ class PythonSource:
     """The Python side of one checkout."""
 
     def __init__(
-        self, read_text: Callable[[str], str], files: Sequence[str], extensions: Collection[str] | None = None
+        self, read_text: Callable[[str], str], files: Sequence[str], extensions: Callable[[], Collection[str]]
     ) -> None:
         """Remember what there is; nothing is read yet.
 
         Args:
             read_text: gives the text of a relative path, or raises ``SourceError``.
             files: the relative paths of the Python files.
-            extensions: dotted names of the compiled modules that the checkout builds; read from its setup.py files
-                when first needed if not given.
+            extensions: gives the dotted names of the compiled modules that the checkout builds; a ``*`` stands for any
+                part. Asked for once, when an import leads out of the checkout.
         """
         self._files = Files(read_text, files)
-        self._resolver = Resolver(self._files, _Extensions(self._files, extensions))
+        self._resolver = Resolver(self._files, extensions)
         self._registrations = Registrations(self._resolver)
         self._sites = Sites(self._resolver, self._registrations)
         self._entries = Entries(self._resolver)
@@ -138,10 +137,6 @@ class PythonSource:
         scope = self._scope(id)
         return () if isinstance(scope, Definition) else self._registrations.of_definition(scope)
 
-    def extension_names(self) -> dict[str, Location]:
-        """Return the compiled modules that the checkout's setup.py files name, with the place of each name."""
-        return extension_names(self._files)
-
     def everything(self, files: Sequence[str] | None = None) -> PythonFacts:
         """Return the facts of all files, or of those given; a file that cannot be read becomes a diagnostic."""
         definitions: list[Definition] = []
@@ -189,26 +184,3 @@ class PythonSource:
             node.lineno, node.col_offset, node.end_lineno = line, column - 1, alias.location.end_line
         site = self._sites.site(call, self._resolver.body(module.top).env, module.top)
         return (replace(site, caller=alias.id, location=alias.location),)
-
-
-class _Extensions(Collection[str]):
-    """The extension names, read from setup.py when first asked for."""
-
-    def __init__(self, files: Files, given: Collection[str] | None) -> None:
-        self._files = files
-        self._names = None if given is None else tuple(given)
-
-    def _all(self) -> tuple[str, ...]:
-        if self._names is None:
-            self._names = ()
-            self._names = tuple(extension_names(self._files))
-        return self._names
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._all()
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._all())
-
-    def __len__(self) -> int:
-        return len(self._all())

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from itertools import chain
 
 from tracer.model import Definition, Language
+from tracer.python.distribution import distribution_name
 from tracer.python.files import Files
 from tracer.python.flow import Bound
 from tracer.python.outline import defines
 from tracer.python.resolve import Resolver
-from tracer.python.setup_names import distribution_name
 from tracer.python.syntax import Module
 from tracer.python.values import Kind, Value
 

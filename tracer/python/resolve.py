@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
+from fnmatch import fnmatchcase
+from functools import cached_property
 
 from tracer.errors import SourceError
 from tracer.model import Confidence, How
+from tracer.python.annotations import promised
 from tracer.python.files import Files
 from tracer.python.flow import Binding, Body, Bound, Env, arguments_of, follow
 from tracer.python.syntax import Module, Scope, too_deep
@@ -32,19 +35,23 @@ _PASS_THROUGH = frozenset(
         "triton.jit",
     }
 )
-_WRAPPERS_OF_TYPES = frozenset({"Optional", "Union", "Annotated", "Final", "ClassVar"})
 
 
 class Resolver:
     """Evaluates names, attributes and calls of one checkout, each binding once."""
 
-    def __init__(self, files: Files, extensions: Collection[str]) -> None:
-        """Take the files and the dotted names of the compiled modules that the checkout builds."""
+    def __init__(self, files: Files, extensions: Callable[[], Collection[str]]) -> None:
+        """Take the files and what gives the dotted names of the compiled modules that the checkout builds."""
         self.files = files
-        self.extensions = extensions
+        self._extensions = extensions
         self._bodies: dict[Scope, Body] = {}
         self._values: dict[Binding, Values] = {}
         self._open: set[object] = set()
+
+    @cached_property
+    def extensions(self) -> frozenset[str]:
+        """The dotted names of the compiled modules that the checkout builds."""
+        return frozenset(self._extensions())
 
     # Scopes
 
@@ -190,8 +197,7 @@ class Resolver:
         return (Value(Kind.CONTAINER, "a container", items=items),)
 
     @staticmethod
-    def _each(values: Values, step: object) -> Values:
-        assert callable(step)
+    def _each(values: Values, step: Callable[[Value], Values]) -> Values:
         return tuple(dict.fromkeys(found for value in values for found in step(value)))
 
     # Parameters
@@ -206,38 +212,10 @@ class Resolver:
                 is_class = scope.decorated_with("classmethod") or scope.name in ("__new__", "__init_subclass__")
                 return (Value(Kind.CLASS if is_class else Kind.INSTANCE, owner.id),)
         if node.annotation is not None:
-            found = self._annotated(node.annotation, scope)
+            found = promised(node.annotation, scope, self)
             if found:
                 return found
         return (Value(Kind.PARAMETER, f"the parameter '{node.arg}'"),)
-
-    def _annotated(self, node: ast.expr, scope: Scope) -> Values:
-        """Return the instances that an annotation promises; nothing where it says nothing of use."""
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            try:
-                node = ast.parse(node.value, mode="eval").body
-            except (SyntaxError, ValueError, RecursionError, MemoryError):
-                return ()
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-            return self._annotated(node.left, scope) + self._annotated(node.right, scope)
-        if isinstance(node, ast.Subscript):
-            outer = node.value.attr if isinstance(node.value, ast.Attribute) else getattr(node.value, "id", "")
-            if outer not in _WRAPPERS_OF_TYPES:
-                return ()
-            inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-            return tuple(value for part in inner for value in self._annotated(part, scope))
-        if not isinstance(node, ast.Name | ast.Attribute):
-            return ()
-        found: list[Value] = []
-        env = self.body(scope.parent).env if scope.parent else {}
-        for value in self.evaluate(node, env, scope.parent or scope):
-            if value.kind is Kind.CLASS:
-                found.append(Value(Kind.INSTANCE, value.name, confidence=Confidence.INFERRED))
-            elif value.kind is Kind.BUILTIN and value.name != "object":
-                found.append(Value(Kind.OBJECT, value.name))
-            elif value.kind is Kind.LIBRARY and value.name.rpartition(".")[2] not in ("Callable", "Any"):
-                found.append(Value(Kind.OBJECT, value.name))
-        return tuple(found)
 
     # Imports
 
@@ -272,13 +250,18 @@ class Resolver:
         It is a compiled module where the checkout's build says so, and where the import is one inside a package of
         the checkout: what Python would find there can only have been compiled or generated.
         """
-        for name in self.extensions:
-            if dotted == name or dotted.startswith(name + "."):
-                return (Value(Kind.EXTENSION, dotted),)
+        if self._compiled(dotted):
+            return (Value(Kind.EXTENSION, dotted),)
         parent = dotted.rpartition(".")[0]
         if relative or (parent and self._inside(parent, module)):
             return (Value(Kind.EXTENSION, dotted, confidence=Confidence.INFERRED),)
         return (Value(Kind.LIBRARY, dotted),)
+
+    def _compiled(self, dotted: str) -> bool:
+        """Whether a dotted name is that of a compiled module, or of something in one."""
+        if dotted.partition(".")[0] == "torch":  # in nearly every file, and no need to read the build for it
+            return False
+        return any(fnmatchcase(dotted, name) or fnmatchcase(dotted, name + ".*") for name in self.extensions)
 
     def _inside(self, dotted: str, module: Module) -> bool:
         found = self.files.absolute(dotted, module.file)
@@ -320,7 +303,7 @@ class Resolver:
                 return tuple(kept) or unknown(f"{value.name} has no '{name}'")
             case Kind.LIBRARY | Kind.EXTENSION:
                 dotted = f"{value.name}.{name}"
-                if value.kind is Kind.LIBRARY and dotted in self.extensions:
+                if value.kind is Kind.LIBRARY and self._compiled(dotted):
                     return (replace(value, kind=Kind.EXTENSION, name=dotted),)
                 # What is imported as torch is no evidence; the alias of an operator's namespace is.
                 enters = dotted.startswith("torch.ops.") and not value.name.startswith("torch.ops.")
