@@ -145,7 +145,20 @@ class UnitFacts:
         if node is None:
             return BodyFact((), ())
         calls = self.reader.calls(self.unit.functions[key], node)
-        return BodyFact(tuple(self._call(call) for call in calls), _does(node, calls))
+        does = _does(node, calls) | self._done_by_objects(node)
+        return BodyFact(tuple(self._call(call) for call in calls), tuple(sorted(does)))
+
+    def _done_by_objects(self, body: Node) -> set[str]:
+        """Name the primitives of the function objects that a body makes and hands on: their callee will use them."""
+        found: set[str] = set()
+        for node in walk(body):
+            class_ = self.unit.classes.get(node.type.class_usr) if node.kind == "variable" and node.type else None
+            for name, usr in class_.methods if class_ else ():
+                for key in self.unit.by_usr.get(usr, ()) if name == "operator()" else ():
+                    operator = self.tree(key)
+                    if operator is not None:
+                        found |= _does(operator, self.reader.calls(self.unit.functions[key], operator))
+        return found
 
     def tree(self, key: int) -> Node | None:
         """Return the syntax tree of one function's body."""
@@ -196,7 +209,7 @@ class UnitFacts:
         return CallFact(call.written, place, call.outcome.value, found, call.reason, call.condition)
 
 
-def _does(body: Node, calls: tuple[Call, ...]) -> tuple[str, ...]:
+def _does(body: Node, calls: tuple[Call, ...]) -> set[str]:
     """Name the documented primitives that a body uses itself."""
     found: set[str] = set()
     for call in calls:
@@ -219,4 +232,4 @@ def _does(body: Node, calls: tuple[Call, ...]) -> tuple[str, ...]:
                 found.add("matrix product")
             if "ex2" in node.text:
                 found.add("exponential")
-    return tuple(sorted(found))
+    return found

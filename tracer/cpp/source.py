@@ -244,6 +244,16 @@ class CppSource:
         reader, fact = self._entry(id)
         return {_location(call.place): call.condition for call in reader.body(fact.key).calls if call.condition}
 
+    def is_member(self, id: str) -> bool:
+        """Tell whether a function is a member of a class."""
+        return bool(self._entry(id)[1].parent)
+
+    def primary_parameters(self, id: str) -> tuple[str, ...]:
+        """Return the parameter names of the template that a specialization belongs to, as its declaration has them."""
+        _, fact = self._entry(id)
+        primary = self._declared.get(fact.primary)
+        return primary.template_parameters if primary else ()
+
     def does(self, id: str) -> frozenset[str]:
         """Return which documented primitives a function uses itself; see :class:`tracer.cpp.facts.BodyFact`."""
         reader, fact = self._entry(id)
