@@ -50,7 +50,7 @@ class _Target:
     name: _Argument
     command: _Command
     sources: list[str]
-    language: str
+    languages: set[str]
     defines: dict[str, None] = field(default_factory=dict)
     include_dirs: list[str] = field(default_factory=list)
 
@@ -67,7 +67,9 @@ def read_cmake(checkout: Checkout, file: str) -> tuple[Extension, ...]:
     for command in _commands(checkout.read_text(file)):
         words = command.arguments
         if command.name == "set" and words:
-            variables[words[0].text] = _expand(command, words[1:], variables)
+            # What another branch of the same if has set stays beside it: nobody knows which one CMake would take.
+            kept = [entry for entry in variables.get(words[0].text, []) if _exclusive(entry[1], command.conditions)]
+            variables[words[0].text] = kept + _expand(command, words[1:], variables)
         elif command.name == "list" and len(words) > 1 and words[0].text == "APPEND":
             variables.setdefault(words[1].text, []).extend(_expand(command, words[2:], variables))
         elif command.name == "file" and len(words) > 2 and words[0].text in ("GLOB", "GLOB_RECURSE"):
@@ -87,8 +89,8 @@ def _define(command: _Command, variables: _Variables, targets: dict[str, _Target
     sections = _sections(command, rest, variables)
     texts = [text for part in sections.values() for text, _ in part]
     sources = [text for text in texts if text.endswith(UNIT_SUFFIXES)]
-    language = " ".join(text for text, _ in sections.get("LANGUAGE", ()))
-    target = _Target(name, command, sources, language)
+    languages = {text.upper() for text, _ in sections.get("LANGUAGE", ())}
+    target = _Target(name, command, sources, languages)
     for text, why in (entry for part in sections.values() for entry in part):
         if text.startswith("-D") and "$" not in text and set(why) <= set(command.conditions):
             target.defines[text[2:]] = None
@@ -114,7 +116,7 @@ def _extension(checkout: Checkout, file: str, folder: str, target: _Target) -> E
     location = Location(file, target.name.line, target.name.column, target.command.end_line)
     return Extension(
         name=target.name.text,
-        backend="rocm" if target.language.upper() == "HIP" else "cuda",
+        backend="rocm" if target.languages == {"HIP"} else "cuda",
         location=location,
         sources=files.found,
         include_dirs=find_folders(checkout, _paths(target.include_dirs, folder)),
@@ -122,6 +124,10 @@ def _extension(checkout: Checkout, file: str, folder: str, target: _Target) -> E
         package_dir=folder,
         diagnostics=tuple(Diagnostic(location, message) for message in describe(files)),
     )
+
+
+def _exclusive(one: tuple[tuple[int, int], ...], other: tuple[tuple[int, int], ...]) -> bool:
+    return any(a == b and in_a != in_b for a, in_a in one for b, in_b in other)
 
 
 def _paths(texts: list[str], folder: str) -> list[str]:
