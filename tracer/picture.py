@@ -242,7 +242,7 @@ class _Groups:
         self.first: dict[str, str] = {}
         self.steps: dict[str, int] = {}
         self.labels: dict[str, str] = {}
-        self.branch_boxes: set[str] = set()
+        self.branch_boxes: dict[str, int] = {}
         if route:
             self._take_route(route, fold)
         if fold:
@@ -250,9 +250,9 @@ class _Groups:
             while self._fold_siblings():
                 pass
         if route:
-            for branch in route.branches:
-                self.branch_boxes |= {self.box[definition.id] for definition in branch.definitions}
-            self.branch_boxes -= set(self.steps)
+            for definition in (definition for branch in route.branches for definition in branch.definitions):
+                if self.box[definition.id] not in self.steps:
+                    self.branch_boxes.setdefault(self.box[definition.id], len(self.branch_boxes))
 
     def _take_route(self, route: Route, fold: bool) -> None:
         taken = {step.definition.id for step in route.steps}
@@ -314,7 +314,8 @@ class _Groups:
                 return 0, node.step
             linked = 0 if self.route else -degree[node.id]
             place = node.members[0].location
-            return 1, not node.on_branch, node.distance, linked, LANGUAGE_ORDER[node.language], place, node.id
+            branch = self.branch_boxes.get(node.id, UNREACHED)
+            return 1, branch, node.distance, linked, LANGUAGE_ORDER[node.language], place, node.id
 
         return sorted(found, key=importance)
 
@@ -353,7 +354,7 @@ class _Groups:
             source, target = self.box[call.source], self.box[call.target]
             down[source].add(target)
             up[target].add(source)
-        start = set(self.steps) | self.branch_boxes
+        start = {*self.steps, *self.branch_boxes}
         found = _spread(start, down)
         for box, hops in _spread(start, up).items():
             found[box] = min(hops, found.get(box, hops))
@@ -364,27 +365,23 @@ class _Groups:
         between: dict[tuple[str, str], list[Edge]] = defaultdict(list)
         for call in self.calls:
             between[self.box[call.source], self.box[call.target]].append(call)
-        found = []
-        for (source, target), calls in between.items():
-            position = on_route.get((source, target))
-            found.append(
-                (
-                    (position is None, position or 0, (source, target) not in on_branch, calls[0].call_site),
-                    self._arrow(source, target, calls, position, on_branch),
-                )
-            )
-        found.sort(key=lambda item: (item[0], item[1].source, item[1].target))
         distance = self._distances()
-        arrows = [arrow for _, arrow in found]
-        if self.route:
-            arrows.sort(
-                key=lambda arrow: (
-                    not arrow.on_route,
-                    not arrow.on_branch,
-                    max(distance.get(arrow.source, UNREACHED), distance.get(arrow.target, UNREACHED)),
-                )
-            )
-        return arrows
+        ways = list(on_branch)
+
+        def importance(arrow: Arrow) -> tuple[object, ...]:
+            pair = arrow.source, arrow.target
+            if arrow.on_route:
+                return 0, on_route[pair]
+            if arrow.on_branch:
+                return 1, ways.index(pair)
+            ends = [distance.get(box, UNREACHED) for box in pair]
+            return 2, max(ends), between[pair][0].call_site, pair
+
+        arrows = [
+            self._arrow(source, target, calls, on_route.get((source, target)), on_branch)
+            for (source, target), calls in between.items()
+        ]
+        return sorted(arrows, key=importance)
 
     def _arrow(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import networkx
+import networkx  # type: ignore[import-untyped]
 
 from tracer.model import (
     CallSite,
@@ -146,9 +146,7 @@ ROUTE = Route(
     checkout=IDENTITY,
     steps=STEPS,
     edges=EDGES,
-    branches=(
-        Branch(6, (split_dispatch, run_split, split_kernel), "params.num_splits > 1", Location(API, 250)),
-    ),
+    branches=(Branch(6, (split_dispatch, run_split, split_kernel), "params.num_splits > 1", Location(API, 250)),),
     coverage=Coverage(
         call_sites=382,
         resolved=101,
@@ -182,30 +180,59 @@ def _neighbours() -> list[tuple[Definition, list[tuple[Definition, int, How]]]]:
     found.append((entry, [(module, 120, How.CALL)]))
     bert = add(definition("forward", PY, "method", "flash_attn/models/bert.py", 210, "BertSelfAttention.forward"))
     found.append((module, [(bert, 230, How.MEMBER)]))
-    for number, name in enumerate(("set_params_fprop", "set_params_splitkv", "set_params_alibi", "num_splits_heuristic")):
+    for number, name in enumerate(
+        ("set_params_fprop", "set_params_splitkv", "set_params_alibi", "num_splits_heuristic")
+    ):
         helper = definition(name, CPP, "function", API, 24 + 75 * number)
         add(helper, (mha_fwd, 470 + 4 * number))
         if name == "num_splits_heuristic":
             found.append((helper, [(found[-2][0], 317, How.CALL)]))
     add(definition("get_num_sm", CPP, "function", "csrc/flash_attn/src/hardware_info.h", 36), (mha_fwd, 398))
-    compute_capability = definition("get_compute_capability", CPP, "function", "csrc/flash_attn/src/hardware_info.h", 22)
+    compute_capability = definition(
+        "get_compute_capability", CPP, "function", "csrc/flash_attn/src/hardware_info.h", 22
+    )
     add(compute_capability, (mha_fwd, 370), (per_head_dim[2], 203), (per_head_dim[3], 227))
     varlen = add(definition("mha_varlen_fwd", CPP, "function", API, 513))
     found.append((run_mha_fwd, [(varlen, 750, How.CALL)]))
     kvcache = add(definition("mha_fwd_kvcache", CPP, "function", API, 1208))
     found.append((run_mha_fwd, [(kvcache, 1460, How.CALL)]))
     for number in range(12):
-        add(definition(f"copy_{'abcdefghijkl'[number]}", CUDA, "device function", UTILS, 100 + 9 * number), (rowblock, 150 + 8 * number))
+        add(
+            definition(f"copy_{'abcdefghijkl'[number]}", CUDA, "device function", UTILS, 100 + 9 * number),
+            (rowblock, 150 + 8 * number),
+        )
     gemm = definition("gemm", CUDA, "device function", UTILS, 140)
     add(gemm, (rowblock, 319), (rowblock, 367), (rowblock, 395))
     add(definition("gemm_rs", CUDA, "device function", UTILS, 170), (rowblock, 368), (rowblock, 398))
     convert = definition("convert_type", CUDA, "device function", UTILS, 210)
     add(convert, (rowblock, 347), (rowblock, 430))
-    add(definition("apply_mask", CUDA, "method", MASK, 110, "flash::Mask::apply_mask"), (rowblock, 330), (rowblock, 388), how=How.MEMBER)
-    add(definition("apply_dropout", CUDA, "method", "csrc/flash_attn/src/dropout.h", 30, "flash::Dropout::apply_dropout"), (rowblock, 355), how=How.MEMBER)
-    add(definition("BlockInfo", CUDA, "constructor", BLOCK, 14, "flash::BlockInfo::BlockInfo"), (rowblock, 75), how=How.CONSTRUCTOR)
-    add(definition("q_offset", CUDA, "method", BLOCK, 28, "flash::BlockInfo::q_offset"), (rowblock, 120), how=How.MEMBER)
-    add(definition("k_offset", CUDA, "method", BLOCK, 33, "flash::BlockInfo::k_offset"), (rowblock, 125), (rowblock, 130), how=How.MEMBER)
+    add(
+        definition("apply_mask", CUDA, "method", MASK, 110, "flash::Mask::apply_mask"),
+        (rowblock, 330),
+        (rowblock, 388),
+        how=How.MEMBER,
+    )
+    add(
+        definition(
+            "apply_dropout", CUDA, "method", "csrc/flash_attn/src/dropout.h", 30, "flash::Dropout::apply_dropout"
+        ),
+        (rowblock, 355),
+        how=How.MEMBER,
+    )
+    add(
+        definition("BlockInfo", CUDA, "constructor", BLOCK, 14, "flash::BlockInfo::BlockInfo"),
+        (rowblock, 75),
+        how=How.CONSTRUCTOR,
+    )
+    add(
+        definition("q_offset", CUDA, "method", BLOCK, 28, "flash::BlockInfo::q_offset"), (rowblock, 120), how=How.MEMBER
+    )
+    add(
+        definition("k_offset", CUDA, "method", BLOCK, 33, "flash::BlockInfo::k_offset"),
+        (rowblock, 125),
+        (rowblock, 130),
+        how=How.MEMBER,
+    )
     reduce_max = add(definition("reduce_max", CUDA, "device function", SOFTMAX, 50), (rescale, 141))
     reduce_sum = add(definition("reduce_sum", CUDA, "device function", SOFTMAX, 56), (rescale, 165), (normalize, 172))
     add(definition("scale_apply_exp2", CUDA, "device function", SOFTMAX, 67), (rescale, 163))
@@ -250,6 +277,6 @@ def graph() -> networkx.MultiDiGraph:
             edges.append(edge(caller, target, line, how))
     for item in definitions.values():
         made.add_node(item.id, definition=item)
-    for item in edges:
-        made.add_edge(item.source, item.target, edge=item)
+    for link in edges:
+        made.add_edge(link.source, link.target, edge=link)
     return made

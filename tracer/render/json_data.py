@@ -89,6 +89,7 @@ def location(place: Location) -> Data:
 
 def _definition(definition: Definition) -> Data:
     return {
+        "id": definition.id,
         "name": definition.name,
         "qualified_name": definition.qualified_name,
         "language": definition.language.value,
