@@ -13,9 +13,19 @@
 
 namespace flashtracer {
 
+template <bool condition> struct If {};
+template <> struct If<true> {
+  using Type = int;
+};
+
 struct Any {
-  // From anything, and into anything. Numbers become 1 rather than 0, because constants are divided by constants.
-  template <class... A> constexpr Any(A const&...) {}
+  // From anything; from a number only where a conversion is asked for, since `c ? any : 0` would be ambiguous if both
+  // sides could become the other.
+  constexpr Any() {}
+  template <class A, typename If<!__is_arithmetic(A)>::Type = 0> constexpr Any(A const&) {}
+  template <class A, typename If<__is_arithmetic(A)>::Type = 0> constexpr explicit Any(A const&) {}
+  template <class A, class B, class... More> constexpr Any(A const&, B const&, More const&...) {}
+  // Into anything. Numbers become 1 rather than 0, because constants are divided by constants.
   template <class T> constexpr operator T() const {
     if constexpr (__is_arithmetic(T)) {
       return T(1);

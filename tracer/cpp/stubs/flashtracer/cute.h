@@ -122,6 +122,8 @@ template <size_t I, class... T> constexpr int get(tuple<T...> const&);
 template <class T> using tuple_size = std::tuple_size<T>;
 template <class T> inline constexpr int tuple_size_v = 1;
 template <auto I, class T> using tuple_element_t = Any;
+template <int... I> struct int_sequence {};
+template <int N> using make_int_sequence = int_sequence<N>;
 template <class T, int N> struct array {
   T& operator[](int);
   T const& operator[](int) const;
@@ -196,7 +198,9 @@ struct SM80_16x8x16_F32F16F16F32_TN {};
 struct SM80_16x8x16_F32BF16BF16F32_TN {};
 template <class... T> struct MMA_Traits : Any { using Shape_MNK = Any; };
 template <class... T> struct MMA_Atom : Any { using Shape_MNK = Any; };
-template <class... T> struct Copy_Traits : Any {};
+template <class... T> struct Copy_Traits : Any {
+  FLASHTRACER_METHOD(with)
+};
 template <class... T> struct Copy_Atom : Any {
   FLASHTRACER_METHOD(with)
 };
@@ -239,9 +243,9 @@ FLASHTRACER_FUNCTION(coalesce)
 FLASHTRACER_FUNCTION(complement)
 FLASHTRACER_FUNCTION(composition)
 FLASHTRACER_FUNCTION(conditional_return)
-FLASHTRACER_FUNCTION(cosize)
+FLASHTRACER_CONSTANT(cosize)
 FLASHTRACER_FUNCTION(crd2idx)
-FLASHTRACER_FUNCTION(depth)
+FLASHTRACER_CONSTANT(depth)
 FLASHTRACER_FUNCTION(domain_offset)
 FLASHTRACER_FUNCTION(downcast)
 FLASHTRACER_FUNCTION(elem_less)
@@ -249,7 +253,7 @@ FLASHTRACER_FUNCTION(filter)
 FLASHTRACER_FUNCTION(filter_zeros)
 FLASHTRACER_FUNCTION(flat_divide)
 FLASHTRACER_FUNCTION(flatten)
-FLASHTRACER_FUNCTION(get)
+FLASHTRACER_CONSTANT(get)
 FLASHTRACER_FUNCTION(get_nonswizzle_portion)
 FLASHTRACER_FUNCTION(group_modes)
 FLASHTRACER_FUNCTION(idx2crd)
@@ -265,7 +269,6 @@ FLASHTRACER_FUNCTION(make_fragment_like)
 FLASHTRACER_FUNCTION(make_gmem_ptr)
 FLASHTRACER_FUNCTION(make_identity_layout)
 FLASHTRACER_FUNCTION(make_identity_tensor)
-FLASHTRACER_FUNCTION(make_int_sequence)
 FLASHTRACER_FUNCTION(make_inttuple_iter)
 FLASHTRACER_FUNCTION(make_layout)
 FLASHTRACER_FUNCTION(make_layout_like)
@@ -285,7 +288,7 @@ FLASHTRACER_FUNCTION(permute)
 FLASHTRACER_FUNCTION(prepend)
 FLASHTRACER_FUNCTION(product)
 FLASHTRACER_FUNCTION(product_each)
-FLASHTRACER_FUNCTION(rank)
+FLASHTRACER_CONSTANT(rank)
 FLASHTRACER_FUNCTION(raked_product)
 FLASHTRACER_FUNCTION(raw_pointer_cast)
 FLASHTRACER_FUNCTION(recast)
@@ -295,9 +298,9 @@ FLASHTRACER_FUNCTION(repeat_like)
 FLASHTRACER_FUNCTION(right_inverse)
 FLASHTRACER_FUNCTION(safe_div)
 FLASHTRACER_FUNCTION(select)
-FLASHTRACER_FUNCTION(shape)
+FLASHTRACER_CONSTANT(shape)
 FLASHTRACER_FUNCTION(shape_div)
-FLASHTRACER_FUNCTION(size)
+FLASHTRACER_CONSTANT(size)
 FLASHTRACER_FUNCTION(slice)
 FLASHTRACER_FUNCTION(stride)
 FLASHTRACER_FUNCTION(take)

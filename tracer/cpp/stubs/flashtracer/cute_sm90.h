@@ -1,4 +1,5 @@
-// CuTe on Hopper: bulk copies by the tensor memory accelerator, warp-group MMAs, thread block clusters.
+// CuTe on Hopper: bulk copies by the tensor memory accelerator, warp-group MMAs, thread block clusters; and the few
+// names of Blackwell that helpers for Hopper mention.
 #pragma once
 #include <flashtracer/cute.h>
 
@@ -13,8 +14,18 @@ using CacheHintSm100 = CacheHintSm90;
 }  // namespace TMA
 namespace UMMA {
 enum class Major { K, MN };
-}
-namespace SM90 {}
+enum class ScaleIn { One, Neg };
+enum class Saturate { False, True };
+}  // namespace UMMA
+#define FLASHTRACER_SM100(name)                                                                                   \
+  template <class A, class B, class C, int M, int N, UMMA::Major a_major, UMMA::Major b_major, UMMA::ScaleIn a_sign, \
+            UMMA::ScaleIn b_sign, UMMA::Saturate saturate = UMMA::Saturate::False>                                 \
+  struct name {}
+FLASHTRACER_SM100(SM100_MMA_F16BF16_SS);
+FLASHTRACER_SM100(SM100_MMA_F16BF16_TS);
+FLASHTRACER_SM100(SM100_MMA_F8F6F4_TS);
+#undef FLASHTRACER_SM100
+struct SM100_MMA_F8F6F4_SS {};
 
 struct SM90_TMA_LOAD {};
 struct SM90_TMA_LOAD_MULTICAST {};

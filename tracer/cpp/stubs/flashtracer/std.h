@@ -215,10 +215,17 @@ template <class T> struct numeric_limits {
 };
 
 // ---- tuple -----------------------------------------------------------------------------------------------------------
-// Structured bindings ask for tuple_size, tuple_element and get<I>; without them the whole declaration is dropped.
-template <class... T> struct tuple {
-  constexpr tuple() {}
-  template <class... A> constexpr tuple(A const&...) {}
+// Structured bindings ask for tuple_size, tuple_element and get<I>; without them the whole declaration is dropped. The
+// elements are stored, because tile sizes are returned as tuples and used as constants.
+template <class... T> struct tuple {};
+template <class T, class... Rest> struct tuple<T, Rest...> {
+  T first;
+  tuple<Rest...> rest;
+  constexpr tuple() : first(), rest() {}
+  template <class A, class... B, typename flashtracer::If<sizeof...(B) == sizeof...(Rest)>::Type = 0>
+  constexpr tuple(A const& a, B const&... b) : first(a), rest(b...) {}
+  template <class A, class... B>
+  constexpr tuple(tuple<A, B...> const& other) : first(other.first), rest(other.rest) {}
   template <class A> constexpr tuple& operator=(A const&) { return *this; }
 };
 template <class T> struct tuple_size;
@@ -232,9 +239,19 @@ struct tuple_element<I, tuple<T, Rest...>> : tuple_element<I - 1, tuple<Rest...>
 template <class A, class B> struct tuple_element<0, pair<A, B>> { using type = A; };
 template <class A, class B> struct tuple_element<1, pair<A, B>> { using type = B; };
 template <size_t I, class T> using tuple_element_t = typename tuple_element<I, T>::type;
-template <size_t I, class... T> constexpr tuple_element_t<I, tuple<T...>>& get(tuple<T...>&);
-template <size_t I, class... T> constexpr tuple_element_t<I, tuple<T...>>&& get(tuple<T...>&&);
-template <size_t I, class... T> constexpr tuple_element_t<I, tuple<T...>> const& get(tuple<T...> const&);
+#define FLASHTRACER_GET(reference)                                                        \
+  template <size_t I, class... T>                                                         \
+  constexpr tuple_element_t<I, tuple<T...>> reference get(tuple<T...> reference whole) {  \
+    if constexpr (I == 0) {                                                               \
+      return static_cast<tuple_element_t<I, tuple<T...>> reference>(whole.first);         \
+    } else {                                                                              \
+      return get<I - 1>(static_cast<decltype(whole.rest) reference>(whole.rest));         \
+    }                                                                                     \
+  }
+FLASHTRACER_GET(&)
+FLASHTRACER_GET(&&)
+FLASHTRACER_GET(const&)
+#undef FLASHTRACER_GET
 template <size_t I, class A, class B> constexpr tuple_element_t<I, pair<A, B>>& get(pair<A, B>&);
 template <size_t I, class A, class B> constexpr tuple_element_t<I, pair<A, B>>&& get(pair<A, B>&&);
 template <size_t I, class A, class B> constexpr tuple_element_t<I, pair<A, B>> const& get(pair<A, B> const&);

@@ -14,15 +14,20 @@
 // Wraps a function for the dispatcher; the function stays visible as the argument of a call.
 #define TORCH_BOX(function) ::flashtracer_torch_box(function)
 
+// Sources redeclare this one, as a host function; the same function of both sides would clash with that.
+using AOTITorchError = int32_t;
+extern "C" AOTITorchError aoti_torch_get_current_cuda_stream(int32_t device_index, void** stream);
+
 #pragma clang force_cuda_host_device begin
 
 template <class A> void flashtracer_torch_error_code_check(A const& code, const char* call);
 template <class F> void* flashtracer_torch_box(F const& function);
 
-using AOTITorchError = int32_t;
 typedef struct AtenTensorOpaque* AtenTensorHandle;
-typedef void* StableIValue;
-extern "C" AOTITorchError aoti_torch_get_current_cuda_stream(int32_t device_index, void** stream);
+using StableIValue = uint64_t;
+// Boxed functions take their arguments from a stack of these, one word each.
+template <class T> T to(StableIValue);
+template <class T> StableIValue from(T const&);
 extern "C" AOTITorchError aoti_torch_get_current_cuda_device(int32_t* device_index);
 extern "C" AOTITorchError torch_get_current_cuda_blas_handle(void** handle);
 
