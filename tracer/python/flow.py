@@ -325,10 +325,11 @@ class _Walker:
                 self.expression(node.value)
                 self.assign(node.target, node.value)
             case ast.Lambda():
-                self.inner(node.body, {argument.arg: (self.parameter(argument),) for argument in arguments_of(node)})
                 for default in (*node.args.defaults, *node.args.kw_defaults):
                     if default is not None:
                         self.expression(default)
+                if id(node) not in self.scope.module.scope_of:  # one that was given a name is followed on its own
+                    self.inner(node.body, {one.arg: (self.parameter(one),) for one in arguments_of(node)})
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
                 self.comprehension(node)
             case _:

@@ -350,7 +350,7 @@ class Resolver:
                 return stored
         for base in self._foreign_bases(scope):
             return (Value(Kind.OBJECT, f"{base.name}.{name}", through=value.through, rank=value.rank),)
-        return unknown(f"class {scope.qualname} defines no '{name}'", name)
+        return unknown(f"class {scope.qualname} defines no '{name}'")
 
     def _is_property(self, value: Value) -> bool:
         scope = self.scope(value.name)

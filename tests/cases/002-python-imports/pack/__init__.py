@@ -1,0 +1,2 @@
+from .core import work as labour
+from pack.deep import *

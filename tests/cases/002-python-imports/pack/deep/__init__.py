@@ -1,0 +1,1 @@
+from .bottom import dig

@@ -1,0 +1,7 @@
+import torch
+
+namespace = torch.ops.ns
+
+
+def use(x):
+    return namespace.second(x)

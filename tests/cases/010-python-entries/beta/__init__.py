@@ -1,0 +1,1 @@
+from beta.interface import attend

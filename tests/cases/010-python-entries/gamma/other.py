@@ -1,0 +1,5 @@
+def real():
+    return None
+
+
+attend = real

@@ -1,0 +1,4 @@
+from setuptools import setup
+
+NAME = "beta"
+setup(name=NAME, ext_modules=[])

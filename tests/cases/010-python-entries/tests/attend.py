@@ -1,0 +1,5 @@
+def attend():
+    """Not a definition:
+
+def attend():
+    """

@@ -1,0 +1,5 @@
+from interface import attend
+
+
+def check():
+    attend()

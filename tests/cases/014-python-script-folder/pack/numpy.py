@@ -1,0 +1,2 @@
+def zeros():
+    return None

@@ -1,0 +1,5 @@
+import numpy
+
+
+def use():
+    numpy.zeros(3)

@@ -1,0 +1,5 @@
+def thing():
+    return None
+
+
+def thing(:

@@ -1,0 +1,5 @@
+from broken import thing
+
+
+def use():
+    thing()
