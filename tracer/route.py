@@ -275,7 +275,8 @@ class _Tracer:
     def steps(self, ids: Sequence[str], edges: Sequence[Edge]) -> tuple[tuple[Step, ...], tuple[Edge, ...]]:
         """Fold the alternatives beside each step: what the previous step and its alternatives reach alike."""
         program = self.program
-        steps = [Step(program.definition(ids[0]), program.definition(ids[0]).name)]
+        first = program.definition(ids[0])
+        steps = [Step(first, self.label(first, ()))]
         group = [ids[0]]
         for edge in edges:
             chosen = program.definition(edge.target)

@@ -201,18 +201,18 @@ class _BodyReader:
         if local is not None:
             if local.node is not None and local.node.kind == "lambda":
                 return  # its body is part of this function
+            pointer = [
+                Found(f.usr, How.ALIAS, f.confidence, f.through, f.template_arguments)
+                for f in self.function_pointer(local.node, scope)
+            ]
             type_ = self.type_of(callee, scope)
-            found = self.methods(type_, "operator()", count) if isinstance(type_, Class) else []
+            found = pointer or (self.methods(type_, "operator()", count) if isinstance(type_, Class) else [])
             if found:
                 self.add(name, at, Outcome.RESOLVED, found, "", condition)
             elif type_ == _LIBRARY or isinstance(type_, Class):
                 self.add(name, at, Outcome.EXTERNAL, (), "", condition)
             else:
-                pointer = self.function_pointer(local.node, scope)
-                if pointer:
-                    self.add(name, at, Outcome.RESOLVED, pointer, "", condition)
-                else:
-                    self.add(name, at, Outcome.UNRESOLVED, (), f"{name} is called, and its type is {type_}", condition)
+                self.add(name, at, Outcome.UNRESOLVED, (), f"{name} is called, and its type is {type_}", condition)
             return
         last = _WORD.findall(name)[-1] if _WORD.findall(name) else name
         qualifier = re.sub(r"<.*", "", name.rpartition("::")[0]).split("::")[-1] if "::" in name else ""
@@ -313,8 +313,10 @@ class _BodyReader:
         if node.kind in ("unary", "cast") and node.children:
             return self.function_pointer(node.children[0], scope)
         if node.kind == "conditional":
-            found = [f for child in node.children[1:] for f in self.function_pointer(child, scope)]
-            return [Found(f.usr, f.how, Confidence.AMBIGUOUS, f.through, f.template_arguments) for f in found]
+            found = {f.usr: f for child in reversed(node.children[1:]) for f in self.function_pointer(child, scope)}
+            if len(found) < 2:  # one template, chosen with other arguments
+                return list(found.values())
+            return [Found(f.usr, f.how, Confidence.AMBIGUOUS, f.through, f.template_arguments) for f in found.values()]
         if node.kind != "name":
             return []
         if not node.targets and node.text in scope:
@@ -371,11 +373,11 @@ class _BodyReader:
     # -- types --------------------------------------------------------------------------------------------------------
     def methods(self, class_: Class, name: str, count: int, arguments: tuple[str, ...] = ()) -> list[Found]:
         """Return the member functions of a class or of its bases that have this name and take so many arguments."""
-        usrs = [usr for method, usr in class_.methods if method == name]
+        family = [class_, *self.specializations(class_.declaration)]
+        usrs = [usr for member in family for method, usr in member.methods if method == name]
         fitting = self.fitting(usrs, count) or usrs
         if fitting:
-            exact = len(fitting) == 1 and not self.is_specialized(class_.declaration)
-            confidence = Confidence.EXACT if exact else Confidence.AMBIGUOUS
+            confidence = Confidence.EXACT if len(fitting) == 1 else Confidence.AMBIGUOUS
             return [Found(usr, How.MEMBER, confidence, None, arguments) for usr in fitting]
         for base in class_.bases:
             inherited = self.unit.classes.get(self.class_usr_of(base))
@@ -385,8 +387,8 @@ class _BodyReader:
                     return found
         return []
 
-    def is_specialized(self, declaration: Declaration) -> bool:
-        return any(class_.declaration.primary == declaration.usr for class_ in self.unit.classes.values())
+    def specializations(self, declaration: Declaration) -> list[Class]:
+        return [class_ for class_ in self.unit.classes.values() if class_.declaration.primary == declaration.usr]
 
     def class_usr_of(self, type_: TypeRef | None) -> str:
         if type_ is None or not type_.class_usr:

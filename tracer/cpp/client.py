@@ -104,6 +104,10 @@ class Parser:
         """Return the syntax tree of one function in plain form."""
         return self._ask(("tree", key))
 
+    def tables(self) -> Any:
+        """Return what the trees read so far refer to, in plain form."""
+        return self._ask(("tables",))
+
     def close(self) -> None:
         """End the process."""
         self._process.close()

@@ -13,7 +13,7 @@ from typing import Any
 from tracer.cpp.bindings import read_bindings
 from tracer.cpp.calls import Call, CallReader
 from tracer.cpp.convert import Unit
-from tracer.cpp.tree import Node, to_plain, walk
+from tracer.cpp.tree import Node, Tables, to_plain, walk
 from tracer.model import Outcome
 
 Place = tuple[str, int, int, int]
@@ -165,6 +165,17 @@ class UnitFacts:
         if key not in self.bodies:
             self.bodies[key] = self.unit.body(key)
         return self.bodies[key]
+
+    def tables(self) -> Tables:
+        """Return what the trees of this unit refer to; complete only for the bodies read so far."""
+        unit = self.unit
+        return Tables(
+            tuple(file.relative for file in unit.files),
+            unit.declarations,
+            unit.classes,
+            tuple(unit.aliases),
+            frozenset(unit.templates),
+        )
 
     def plain_tree(self, key: int) -> Any:
         """Return the tree of a function's parameters and body in plain form."""

@@ -14,7 +14,7 @@ from tracer.cpp.client import Parser, refuse_truncated
 from tracer.cpp.facts import BodyFact, CallFact, FoundFact, FunctionFact, OutlineFact, Place
 from tracer.cpp.sources import UnitPlan, apart, plan_units
 from tracer.cpp.store import Store
-from tracer.cpp.tree import Node, from_plain
+from tracer.cpp.tree import Node, Tables, from_plain
 from tracer.extensions import Extension
 from tracer.model import (
     CallSite,
@@ -54,11 +54,15 @@ class _UnitReader:
         kept = store.load(plan.key)
         self.outline_data = kept["outline"] if kept else None
         self.bodies_data: dict[int, object] = dict(kept["bodies"]) if kept else {}
+        self.trees_data: dict[int, object] = dict(kept["trees"]) if kept else {}
+        self.tables_data: object | None = kept["tables"] if kept else None
         self.complete = bool(kept and kept["complete"])
         self.changed = False
         self.parser: Parser | None = None if kept else Parser(checkout, plan)
         self._outline: OutlineFact | None = None
         self._bodies: dict[int, BodyFact] = {}
+        self._trees: dict[int, tuple[Node, ...]] = {}
+        self._tables: Tables | None = None
 
     @property
     def outline(self) -> OutlineFact:
@@ -96,14 +100,37 @@ class _UnitReader:
         return known
 
     def tree(self, key: int) -> tuple[Node, ...]:
-        _ = self.outline
-        return from_plain(self._running().tree(key))
+        known = self._trees.get(key)
+        if known is None:
+            _ = self.outline
+            data = self.trees_data.get(key)
+            if data is None:
+                data = self.trees_data[key] = self._running().tree(key)
+                self.tables_data, self._tables = None, None  # a new body can refer to new declarations
+                self.changed = True
+            known = self._trees[key] = from_plain(data)
+        return known
+
+    def tables(self) -> Tables:
+        if self._tables is None:
+            _ = self.outline
+            if self.tables_data is None:
+                self.tables_data = self._running().tables()
+                self.changed = True
+            self._tables = wire.tables(self.tables_data)
+        return self._tables
 
     def close(self) -> None:
         if self.changed and self.outline_data is not None:
             self.store.save(
                 self.plan.key,
-                {"outline": self.outline_data, "bodies": self.bodies_data, "complete": self.complete},
+                {
+                    "outline": self.outline_data,
+                    "bodies": self.bodies_data,
+                    "trees": self.trees_data,
+                    "tables": self.tables_data,
+                    "complete": self.complete,
+                },
             )
         if self.parser is not None:
             self.parser.close()
@@ -127,6 +154,7 @@ class CppSource:
         self._declared: dict[str, FunctionFact] = {}
         self._by_primary: dict[str, list[str]] = {}
         self._sites: dict[str, tuple[CallSite, ...]] = {}
+        self._files: dict[str, bytes] = {}
 
     # -- index --------------------------------------------------------------------------------------------------------
     def _index(self) -> None:
@@ -260,9 +288,51 @@ class CppSource:
         return frozenset(reader.body(fact.key).does)
 
     def tree(self, id: str) -> tuple[Node, ...]:
-        """Return the parameters and the body of one function as syntax trees."""
+        """Return the parameters and, last, the body of one function as syntax trees."""
         reader, fact = self._entry(id)
         return reader.tree(fact.key)
+
+    def tables(self, id: str) -> Tables:
+        """Return what the tree of a function refers to. Ask after the tree: a body brings its own declarations."""
+        reader, _ = self._entry(id)
+        return reader.tables()
+
+    def id(self, usr: str) -> str | None:
+        """Return the id of the function that a USR in a tree names; None where no source of the extension defines it."""
+        self._index()
+        return self.prefix + usr if usr in self._functions else None
+
+    def specializations(self, usr: str) -> tuple[str, ...]:
+        """Return the ids of the explicit specializations of the template that a USR names, in natural order."""
+        self._index()
+        return tuple(self.prefix + other for other in self._by_primary.get(usr, ()))
+
+    def location(self, id: str, node: Node) -> Location:
+        """Return where a node of the tree of function ``id`` stands."""
+        reader, _ = self._entry(id)
+        if node.file < 0:
+            return self.definition(id).location
+        file = reader.tables().files[node.file]
+        return self._place(file, node.start, node.end)
+
+    def text(self, id: str, node: Node) -> str:
+        """Return the source text of a node of the tree of function ``id``; empty where it has none of its own."""
+        reader, _ = self._entry(id)
+        if node.file < 0:
+            return ""
+        return self._contents(reader.tables().files[node.file])[node.start : node.end].decode("utf-8", "replace")
+
+    def _contents(self, file: str) -> bytes:
+        if file not in self._files:
+            self._files[file] = self.checkout.read_text(file).encode("utf-8")
+        return self._files[file]
+
+    def _place(self, file: str, start: int, end: int) -> Location:
+        contents = self._contents(file)
+        line = contents.count(b"\n", 0, start) + 1
+        line_start = contents.rfind(b"\n", 0, start) + 1
+        column = len(contents[line_start:start].decode("utf-8", "replace")) + 1
+        return Location(file, line, column, line + contents.count(b"\n", start, max(end - 1, start)))
 
     def read_all(self) -> None:
         """Read every body at once, which is faster than one by one."""

@@ -15,6 +15,7 @@ from tracer.cpp.sources import STUBS
 
 _SHELF = "units"
 _KEEP_FILES = 400
+_PARTS = {"outline", "bodies", "trees", "tables", "complete"}
 
 
 @lru_cache(maxsize=1)
@@ -47,7 +48,7 @@ class Store:
             data = marshal.loads(self._path(key).read_bytes())
         except (OSError, ValueError, EOFError, TypeError):
             return None
-        return data if isinstance(data, dict) and {"outline", "bodies", "complete"} <= data.keys() else None
+        return data if isinstance(data, dict) and _PARTS <= data.keys() else None
 
     def save(self, key: str, data: dict[str, Any]) -> None:
         """Keep what is known of a unit; the file appears whole or not at all."""

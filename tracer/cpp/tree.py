@@ -198,6 +198,25 @@ class Class:
     constants: tuple[tuple[str, Node], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """What the nodes of one unit refer to.
+
+    Attributes:
+        files: the checkout's files, relative to its root; ``Node.file`` is an index into them.
+        declarations: by USR, everything that a node's targets can name, libraries included.
+        classes: the checkout's classes, by USR.
+        aliases: namespace-level type aliases of the checkout: (name, type).
+        templates: names behind which a ``<`` opens template arguments.
+    """
+
+    files: tuple[str, ...]
+    declarations: dict[str, Declaration]
+    classes: dict[str, Class]
+    aliases: tuple[tuple[str, TypeRef], ...]
+    templates: frozenset[str]
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Plain form: nested tuples of numbers and strings, for the pipe between processes and for the cache. Shared nodes stay
 # shared. (Not pickle: a cache file must never be able to run code.)

@@ -10,6 +10,7 @@ from dataclasses import fields, is_dataclass
 from typing import IO, Any
 
 from tracer.cpp.facts import BindingFact, BodyFact, CallFact, FoundFact, FunctionFact, OutlineFact
+from tracer.cpp.tree import Class, Declaration, Node, Tables, TypeRef, from_plain, to_plain
 
 _LENGTH_BYTES = 8
 
@@ -48,6 +49,44 @@ def body(data: Any) -> BodyFact:
             ]
         ),
         does,
+    )
+
+
+def plain_tables(tables: Tables) -> Any:
+    """Turn a unit's tables into nested tuples."""
+    constants = [node for class_ in tables.classes.values() for _, node in class_.constants]
+    classes = [
+        (
+            class_.declaration.usr, class_.template_parameters, plain(class_.bases), plain(class_.fields),
+            plain(class_.aliases), class_.methods, tuple([name for name, _ in class_.constants]),
+        )
+        for class_ in tables.classes.values()
+    ]  # fmt: skip
+    return (
+        tables.files, plain(tuple(tables.declarations.values())), tuple(classes), to_plain(constants),
+        plain(tables.aliases), tuple(sorted(tables.templates)),
+    )  # fmt: skip
+
+
+def tables(data: Any) -> Tables:
+    """Rebuild a unit's tables."""
+    files, plain_declarations, plain_classes, plain_constants, aliases, templates = data
+    declarations = {row[0]: Declaration(*row) for row in plain_declarations}
+    constants: list[Node] = list(from_plain(plain_constants))
+    classes: dict[str, Class] = {}
+    for usr, parameters, bases, fields_, class_aliases, methods, constant_names in plain_classes:
+        own, constants = constants[: len(constant_names)], constants[len(constant_names) :]
+        classes[usr] = Class(
+            declarations[usr],
+            parameters,
+            tuple([TypeRef(*base) for base in bases]),
+            tuple([(name, TypeRef(*type_)) for name, type_ in fields_]),
+            tuple([(name, TypeRef(*type_)) for name, type_ in class_aliases]),
+            methods,
+            tuple(zip(constant_names, own, strict=True)),
+        )
+    return Tables(
+        files, declarations, classes, tuple([(name, TypeRef(*type_)) for name, type_ in aliases]), frozenset(templates)
     )
 
 

@@ -11,7 +11,7 @@ import sys
 import threading
 from typing import IO, Any
 
-from tracer.cpp.wire import plain, receive, send
+from tracer.cpp.wire import plain, plain_tables, receive, send
 
 _STACK_BYTES = 512 * 1024 * 1024  # for expressions nested as deeply as the parser itself accepts
 _RECURSION_LIMIT = 100_000
@@ -20,7 +20,7 @@ _RECURSION_LIMIT = 100_000
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Answer requests until the other side closes the pipe.
 
-    A request is a tuple beginning with its name: ``parse`` root, main, text, arguments, own files; ``bodies`` keys; ``tree`` key.
+    A request is a tuple beginning with its name: ``parse`` root, main, text, arguments, own files; ``bodies`` keys; ``tree`` key; ``tables``.
     An answer is ``("ok", data)`` or ``("error", kind, message)``.
     """
     from tracer.cpp.convert import Unit
@@ -52,6 +52,8 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
                 keys = request[1]
                 everything = tuple(f.key for f in facts.unit.functions if f.defined)
                 answer = plain(facts.closure(everything if keys is None else keys))
+            elif request[0] == "tables":
+                answer = plain_tables(facts.tables())
             else:
                 answer = facts.plain_tree(request[1])
             send(answers, ("ok", answer))
