@@ -52,3 +52,48 @@ def test_edges_of_the_routes_functions(path: Path) -> None:
     recall = len(found & expected) / len(expected)
     print(f"{path.stem}: {len(expected)} edges, precision {precision:.2f}, recall {recall:.2f}")
     assert found == expected
+
+
+# What each entry must reach first, if a release has it: the attribute of the compiled module that does its work.
+REACHES = {
+    "flash_attn_func": "fwd",
+    "flash_attn_qkvpacked_func": "fwd",
+    "flash_attn_kvpacked_func": "fwd",
+    "flash_attn_varlen_func": "varlen_fwd",
+    "flash_attn_varlen_qkvpacked_func": "varlen_fwd",
+    "flash_attn_varlen_kvpacked_func": "varlen_fwd",
+    "flash_attn_with_kvcache": "fwd_kvcache",
+    "flash_attn_unpadded_func": "fwd",
+    "FlashAttnFunc.backward": "bwd",
+    "FlashAttnVarlenFunc.backward": "varlen_bwd",
+}
+
+
+def first_way_out(source: PythonSource, id: str, seen: set[str]) -> str | None:
+    """The first compiled attribute on the way that takes each site's first target, in source order."""
+    if not id.startswith("python:"):
+        return id
+    if id not in seen:
+        seen.add(id)
+        for site in source.call_sites(id):
+            if site.targets and (found := first_way_out(source, site.targets[0].id, seen)):
+                return found
+    return None
+
+
+@pytest.mark.parametrize("entry", REACHES)
+def test_every_entry_reaches_compiled_code(entry: str) -> None:
+    root = os.environ.get("FLASHTRACER_RELEASES")
+    if not root:
+        pytest.skip("FLASHTRACER_RELEASES is not set")
+    reached: dict[str, str | None] = {}
+    for folder in sorted(Path(root).iterdir()):
+        source = source_of(folder)
+        found = [one for one in source.entry_candidates(entry) if one.kind != "alias"]
+        if found and found[0].location.file.count("/") == 1:
+            reached[folder.name] = first_way_out(source, found[0].id, set())
+    assert reached
+    ends = {name: (way or "").replace("::", ".").rpartition(".")[2] for name, way in reached.items()}
+    # FlashAttention 3 has one operator for both layouts, and so had release 1 for all.
+    allowed = {REACHES[entry], REACHES[entry].removeprefix("varlen_"), "fwd" if "fwd" in REACHES[entry] else "bwd"}
+    assert {name: end for name, end in ends.items() if end not in allowed} == {}

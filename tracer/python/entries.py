@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import chain
 
 from tracer.model import Definition, Language
@@ -28,8 +30,8 @@ class Entries:
         """Yield the definitions that a simple or dotted name can mean, the best first.
 
         First what the distribution's own root package exports under that name, then what other root packages export,
-        then the rest: files that name a compiled module of the checkout, then other files, tests last; within a group
-        files near the root first, functions before aliases.
+        then the rest: files from which those packages import, files that name a compiled module of the checkout, other
+        files, tests last; within a group files near the root first. Methods and nested functions come after all that.
         """
         seen: set[str] = set()
         for found in chain(self._exported(name), self._written(name)):
@@ -73,20 +75,39 @@ class Entries:
     def _written(self, name: str) -> Iterator[Definition]:
         last = name.rpartition(".")[2]
         files = [file for file in self._files.names if defines(self._files.try_text(file), last)]
-        for file in sorted(files, key=self._order):
-            module = self._files.try_module(file)
-            if module is None:
-                continue
-            for scope in module.scopes.values():
-                if scope.name == last and matches(name, f"{module.dotted}.{scope.qualname}"):
-                    yield scope.definition()
-            if matches(name, f"{module.dotted}.{last}") and (alias := self.alias(module, last)) is not None:
+        modules = (self._files.try_module(file) for file in sorted(files, key=self._order))
+        inner: list[Definition] = []
+        for module in modules:
+            for scope in module.scopes.values() if module is not None else ():
+                if scope.name == last and matches(name, f"{scope.module.dotted}.{scope.qualname}"):
+                    if scope.parent is scope.module.top:
+                        yield scope.definition()
+                    else:
+                        inner.append(scope.definition())
+            if module is not None and matches(name, f"{module.dotted}.{last}") and (alias := self.alias(module, last)):
                 yield alias
+        yield from inner
 
-    def _order(self, file: str) -> tuple[bool, bool, int, str]:
-        text = self._files.try_text(file)
-        compiled = any(name.rpartition(".")[2] in text for name in self._resolver.extensions)
-        return (is_test(file), not compiled, file.count("/"), file)
+    def _order(self, file: str) -> tuple[bool, int, bool, int, str]:
+        words = {re.escape(name.rpartition(".")[2]) for name in self._resolver.extensions}
+        compiled = bool(words) and bool(re.search(rf"\b(?:{'|'.join(sorted(words))})\b", self._files.try_text(file)))
+        public = self._public_files
+        where = public.index(file) if file in public else len(public)
+        return (is_test(file), where, not compiled, file.count("/"), file)
+
+    @cached_property
+    def _public_files(self) -> tuple[str, ...]:
+        """The files from which the root packages' ``__init__`` files import, the distribution's own first."""
+        found: list[str] = []
+        for package in self.root_packages():
+            module = self._files.try_module(package)
+            if module is not None and not is_test(package):
+                for bindings in self._resolver.body(module.top).env.values():
+                    for binding in bindings:
+                        if binding.kind is Bound.IMPORT:
+                            values = self._resolver.imported(module, binding.source)
+                            found += [value.name for value in values if value.kind is Kind.MODULE]
+        return tuple(dict.fromkeys(found))
 
     def alias(self, module: Module, name: str) -> Definition | None:
         """Return a module's top-level assignment of something callable to a name, as a definition of its own."""
