@@ -96,9 +96,10 @@ FLASHTRACER_COMPARISON(!=)
 // or are none, and once for those that start with a type, name<T> and name<T, 0>. Explicit arguments stay in the tree,
 // which a macro of that name would lose. There is no body where nobody evaluates the call: a hundred and fifty of these
 // are the largest part of what the stubs cost, and a body doubles it.
-#define FLASHTRACER_FUNCTION(name)                                         \
-  template <auto... I, class... A> constexpr flashtracer::Any name(A const&...); \
-  template <class T, auto... I, class... A> constexpr flashtracer::Any name(A const&...);
+#define FLASHTRACER_FUNCTION(name) FLASHTRACER_RETURNING(flashtracer::Any, name)
+#define FLASHTRACER_RETURNING(type, name)                                \
+  template <auto... I, class... A> constexpr type name(A const&...);     \
+  template <class T, auto... I, class... A> constexpr type name(A const&...);
 
 // The same for a function whose value is asked for at compile time, in a static_assert or a template argument.
 #define FLASHTRACER_CONSTANT(name)                                                                 \

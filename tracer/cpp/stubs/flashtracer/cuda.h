@@ -43,8 +43,16 @@ FLASHTRACER_SMALL_FLOAT(__half);
 FLASHTRACER_SMALL_FLOAT(__nv_bfloat16);
 FLASHTRACER_SMALL_FLOAT(__nv_fp8_e4m3);
 FLASHTRACER_SMALL_FLOAT(__nv_fp8_e5m2);
-struct __half2 { __half x, y; };
-struct __nv_bfloat162 { __nv_bfloat16 x, y; };
+struct __half2 {
+  __half x, y;
+  __half2();
+  __half2(__half, __half);
+};
+struct __nv_bfloat162 {
+  __nv_bfloat16 x, y;
+  __nv_bfloat162();
+  __nv_bfloat162(__nv_bfloat16, __nv_bfloat16);
+};
 typedef __half half;
 typedef __half2 half2;
 typedef __nv_bfloat16 nv_bfloat16;
@@ -124,6 +132,10 @@ int max(int, int);
 int min(int, int);
 unsigned max(unsigned, unsigned);
 unsigned min(unsigned, unsigned);
+unsigned max(int, unsigned);
+unsigned max(unsigned, int);
+unsigned min(int, unsigned);
+unsigned min(unsigned, int);
 float max(float, float);
 float min(float, float);
 long max(long, long);
@@ -169,6 +181,19 @@ cudaError_t cudaMemcpyAsync(void*, const void*, size_t, cudaMemcpyKind, cudaStre
 template <class F> cudaError_t cudaFuncSetAttribute(F kernel, cudaFuncAttribute, int value);
 template <class F> cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(
     int* blocks, F kernel, int threads, size_t shared_memory, unsigned flags = 0);
+
+// HIP has the same runtime under other names; sources for AMD call it without naming a header when they are read here.
+typedef cudaStream_t hipStream_t;
+typedef cudaError_t hipError_t;
+typedef cudaDeviceProp hipDeviceProp_t;
+inline constexpr hipError_t hipSuccess = cudaSuccess;
+hipError_t hipGetDevice(int* device);
+hipError_t hipGetDeviceProperties(hipDeviceProp_t*, int device);
+hipError_t hipGetLastError();
+const char* hipGetErrorString(hipError_t);
+hipError_t hipLaunchHostFunc(hipStream_t, void (*)(void*), void*);
+template <class F, class... A>
+void hipLaunchKernelGGL(F kernel, dim3 grid, dim3 block, size_t shared_memory, hipStream_t, A const&...);
 
 // clang turns `kernel<<<grid, block, shared memory, stream>>>` into a call of this function, by this name.
 extern "C" unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_memory = 0, void* stream = 0);

@@ -5,6 +5,7 @@
 #define CUTE_DEVICE inline __device__
 #define CUTE_HOST_DEVICE inline __host__ __device__
 #define CUTE_HOST inline __host__
+#define CUTE_HOST_RTC inline __host__
 #define CUTE_UNROLL
 #define CUTE_NO_UNROLL
 #define CUTE_GRID_CONSTANT
@@ -24,7 +25,13 @@ using cutlass::float_e4m3_t;
 using cutlass::float_e5m2_t;
 using cutlass::half_t;
 using cutlass::tfloat32_t;
-struct uint128_t { uint64_t low, high; };
+using cutlass::uint128_t;
+using ::int32_t;
+using ::int64_t;
+using ::uint16_t;
+using ::uint32_t;
+using ::uint64_t;
+using ::uint8_t;
 struct uint256_t { uint128_t low, high; };
 template <int bytes> struct uint_byte { using type = uint128_t; };
 template <int bytes> using uint_byte_t = uint128_t;
@@ -86,6 +93,7 @@ template <class T> using remove_const_t = std::remove_const_t<T>;
 template <class T> using decay_t = std::decay_t<T>;
 template <class T> struct sizeof_bits { static constexpr int value = 16; };
 template <class T> inline constexpr int sizeof_bits_v = 16;
+template <class... T> struct is_congruent : true_type {};
 template <class T> struct is_static : true_type {};
 template <class T> inline constexpr bool is_static_v = true;
 template <class T> inline constexpr int rank_v = 1;
@@ -222,6 +230,8 @@ struct ThreadSlice : Any {
   FLASHTRACER_METHOD(retile_S)
   FLASHTRACER_METHOD(retile_D)
 };
+template <class... T> struct ThrCopy : ThreadSlice {};
+template <class... T> struct ThrMMA : ThreadSlice {};
 template <class... T> struct TiledCopy : ThreadSlice {
   using ThreadSlice::ThreadSlice;
   template <class... A> constexpr ThreadSlice get_slice(A const&...) const { return {}; }
@@ -304,6 +314,8 @@ FLASHTRACER_CONSTANT(size)
 FLASHTRACER_FUNCTION(slice)
 FLASHTRACER_FUNCTION(stride)
 FLASHTRACER_FUNCTION(take)
+FLASHTRACER_FUNCTION(tile_shape)
+FLASHTRACER_FUNCTION(tile_size)
 FLASHTRACER_FUNCTION(tile_to_shape)
 FLASHTRACER_FUNCTION(tiled_divide)
 FLASHTRACER_FUNCTION(upcast)
@@ -321,14 +333,14 @@ FLASHTRACER_FUNCTION(cp_async_fence)
 FLASHTRACER_FUNCTION(cp_async_wait)
 FLASHTRACER_FUNCTION(fill)
 FLASHTRACER_FUNCTION(gemm)
-FLASHTRACER_FUNCTION(make_cotiled_copy)
-FLASHTRACER_FUNCTION(make_tiled_copy)
-FLASHTRACER_FUNCTION(make_tiled_copy_A)
-FLASHTRACER_FUNCTION(make_tiled_copy_B)
-FLASHTRACER_FUNCTION(make_tiled_copy_C)
-FLASHTRACER_FUNCTION(make_tiled_copy_C_atom)
-FLASHTRACER_FUNCTION(make_tiled_copy_D)
-FLASHTRACER_FUNCTION(make_tiled_mma)
+FLASHTRACER_RETURNING(TiledCopy<>, make_cotiled_copy)
+FLASHTRACER_RETURNING(TiledCopy<>, make_tiled_copy)
+FLASHTRACER_RETURNING(TiledCopy<>, make_tiled_copy_A)
+FLASHTRACER_RETURNING(TiledCopy<>, make_tiled_copy_B)
+FLASHTRACER_RETURNING(TiledCopy<>, make_tiled_copy_C)
+FLASHTRACER_RETURNING(TiledCopy<>, make_tiled_copy_C_atom)
+FLASHTRACER_RETURNING(TiledCopy<>, make_tiled_copy_D)
+FLASHTRACER_RETURNING(TiledMMA<>, make_tiled_mma)
 FLASHTRACER_FUNCTION(partition_fragment_A)
 FLASHTRACER_FUNCTION(partition_fragment_B)
 FLASHTRACER_FUNCTION(partition_fragment_C)

@@ -29,6 +29,19 @@ struct SM100_MMA_F8F6F4_SS {};
 
 struct SM90_TMA_LOAD {};
 struct SM90_TMA_LOAD_MULTICAST {};
+#define FLASHTRACER_TMA(name) \
+  struct name { template <class... A> static void copy(A const&...); }
+FLASHTRACER_TMA(SM90_TMA_LOAD_1D);
+FLASHTRACER_TMA(SM90_TMA_LOAD_2D);
+FLASHTRACER_TMA(SM90_TMA_LOAD_3D);
+FLASHTRACER_TMA(SM90_TMA_LOAD_4D);
+FLASHTRACER_TMA(SM90_TMA_LOAD_5D);
+FLASHTRACER_TMA(SM90_TMA_LOAD_MULTICAST_2D);
+FLASHTRACER_TMA(SM90_TMA_LOAD_MULTICAST_3D);
+FLASHTRACER_TMA(SM90_TMA_LOAD_MULTICAST_4D);
+FLASHTRACER_TMA(SM90_TMA_LOAD_MULTICAST_5D);
+#undef FLASHTRACER_TMA
+template <class Op> struct TMA_LOAD_Unpack {};
 struct SM90_TMA_STORE {};
 struct SM90_TMA_REDUCE_ADD {};
 struct SM90_BULK_COPY_AUTO {};
@@ -54,6 +67,9 @@ template <class A, class B, class C, class D, auto... I> constexpr Any ss_op_sel
 template <class A, class B, class C, class D, auto... I> constexpr Any rs_op_selector() { return {}; }
 }  // namespace GMMA
 
+namespace detail {
+template <class T, class... A> Any make_tma_copy_tiled(A const&...);
+}
 FLASHTRACER_FUNCTION(block_id_in_cluster)
 FLASHTRACER_FUNCTION(block_rank_in_cluster)
 FLASHTRACER_FUNCTION(cluster_arrive)

@@ -4,10 +4,15 @@
 
 #define CUTLASS_DEVICE inline __device__
 #define CUTLASS_HOST_DEVICE inline __host__ __device__
+#define CUTLASS_HOST __host__
 #define CUTLASS_GLOBAL __global__ static
 #define CUTLASS_PRAGMA_UNROLL
 #define CUTLASS_PRAGMA_NO_UNROLL
 #define CUTLASS_GRID_CONSTANT
+#define CUTLASS_MAJOR 4
+#define CUTLASS_MINOR 1
+#define CUTLASS_PATCH 0
+#define CUTLASS_VERSION (CUTLASS_MAJOR * 100 + CUTLASS_MINOR * 10 + CUTLASS_PATCH)
 #define CUTLASS_TRACE_HOST(...)
 #define CUTLASS_CHECK(...) ((void)(__VA_ARGS__))
 
@@ -20,6 +25,7 @@ FLASHTRACER_SMALL_FLOAT(bfloat16_t);
 FLASHTRACER_SMALL_FLOAT(tfloat32_t);
 FLASHTRACER_SMALL_FLOAT(float_e4m3_t);
 FLASHTRACER_SMALL_FLOAT(float_e5m2_t);
+struct uint128_t { uint64_t low, high; };
 template <class T> struct sizeof_bits { static constexpr int value = 16; };
 template <class T> inline constexpr int sizeof_bits_v = 16;
 

@@ -88,6 +88,13 @@ using ::isinf;
 using ::isnan;
 using ::log;
 using ::log2;
+using ::log2f;
+using ::expf;
+using ::exp2f;
+using ::logf;
+using ::sqrtf;
+using ::ceilf;
+using ::floorf;
 using ::malloc;
 using ::memcpy;
 using ::memset;
@@ -392,10 +399,12 @@ template <class T> struct optional {
 };
 template <class T> optional<decay_t<T>> make_optional(T&&);
 template <class T, class... A> struct unique_ptr {
+  using element_type = T;
   template <class... B> unique_ptr(B const&...);
   T* get() const;
   T* operator->() const;
-  T& operator*() const;
+  // Deduced, because a reference to void, as in shared_ptr<void>, is an error that the whole class would share.
+  auto& operator*() const;
   explicit operator bool() const;
 };
 template <class T> using shared_ptr = unique_ptr<T>;

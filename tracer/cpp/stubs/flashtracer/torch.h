@@ -319,6 +319,7 @@ struct CUDAStream {
 };
 CUDAStream getCurrentCUDAStream(DeviceIndex = -1);
 CUDAStream getDefaultCUDAStream(DeviceIndex = -1);
+CUDAStream getCurrentHIPStream(DeviceIndex = -1);
 // Braces around a narrowing argument are refused for a plain parameter; a template takes what is written.
 struct CUDAGuard {
   template <class D> explicit CUDAGuard(D const&);

@@ -1,0 +1,1 @@
+#include <flashtracer/ck_tile.h>
