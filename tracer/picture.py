@@ -6,12 +6,12 @@ A `Picture` is what every drawing format starts from, so that Mermaid, DOT, SVG 
 from __future__ import annotations
 
 import os.path
-import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
+from tracer import folding
 from tracer.errors import NameNotFound
 from tracer.model import Confidence, Definition, Edge, How, Language
 
@@ -195,21 +195,6 @@ def limited(picture: Picture, nodes: int, edges: int) -> Picture:
     return replace(smaller, cut=_cut(smaller, "the most important part"))
 
 
-def folded_place(members: Sequence[Definition]) -> str:
-    """Say where alternatives stand: ``24 specializations in 24 .cu files``, or the first place followed by ``…``."""
-    files = sorted({member.location.file for member in members})
-    first = min(members, key=lambda member: (member.location.file, member.location.line))
-    if len(members) == 1:
-        return str(first.location)
-    if len(files) == 1:
-        return f"{first.location}…"
-    kinds = {member.kind for member in members}
-    kind = f"{kinds.pop()}s" if len(kinds) == 1 else "definitions"
-    endings = {os.path.splitext(file)[1] for file in files}
-    ending = f"{endings.pop()} " if len(endings) == 1 else ""
-    return f"{len(members)} {kind} in {len(files)} {ending}files"
-
-
 def _facts(graph: CallGraph, route: Route | None) -> tuple[dict[str, Definition], list[Edge]]:
     definitions = {key: value for key, value in graph.nodes(data="definition") if value is not None}
     calls = [
@@ -238,65 +223,17 @@ class _Groups:
         self.definitions = definitions
         self.calls = calls
         self.route = route
-        self.box: dict[str, str] = {key: key for key in definitions}
-        self.first: dict[str, str] = {}
+        self.box = folding.fold(definitions, calls, route) if fold else {key: key for key in definitions}
         self.steps: dict[str, int] = {}
         self.labels: dict[str, str] = {}
         self.branch_boxes: dict[str, int] = {}
         if route:
-            self._take_route(route, fold)
-        if fold:
-            self._fold_specializations()
-            while self._fold_siblings():
-                pass
-        if route:
+            for number, step in enumerate(route.steps, start=1):
+                self.steps.setdefault(step.definition.id, number)
+                self.labels.setdefault(step.definition.id, step.label if fold else step.definition.qualified_name)
             for definition in (definition for branch in route.branches for definition in branch.definitions):
                 if self.box[definition.id] not in self.steps:
                     self.branch_boxes.setdefault(self.box[definition.id], len(self.branch_boxes))
-
-    def _take_route(self, route: Route, fold: bool) -> None:
-        taken = {step.definition.id for step in route.steps}
-        for number, step in enumerate(route.steps, start=1):
-            box = step.definition.id
-            self.steps.setdefault(box, number)
-            self.labels.setdefault(box, step.label if fold else step.definition.qualified_name)
-            for alternative in step.alternatives if fold else ():
-                if alternative.id not in taken:
-                    taken.add(alternative.id)
-                    self.box[alternative.id] = box
-
-    def _fold_specializations(self) -> None:
-        """Explicit specializations of one template are one box, in whatever files they stand."""
-        same: dict[tuple[Language, str], list[str]] = defaultdict(list)
-        for key, definition in self.definitions.items():
-            if definition.template_arguments and self.box[key] == key and key not in self.steps:
-                same[definition.language, _bare(definition.qualified_name)].append(key)
-        for keys in same.values():
-            self._join(keys)
-
-    def _fold_siblings(self) -> bool:
-        """Definitions of one file whose names differ in numbers only are one box if the same boxes call them."""
-        callers: dict[str, set[str]] = defaultdict(set)
-        for call in self.calls:
-            if self.box[call.source] != self.box[call.target]:
-                callers[self.box[call.target]].add(self.box[call.source])
-        same: dict[tuple[str, str, str, frozenset[str]], list[str]] = defaultdict(list)
-        for box in set(self.box.values()) - set(self.steps):
-            definition = self.definitions[box]
-            if callers[box]:
-                name = re.sub(r"\d+", "#", _bare(definition.qualified_name))
-                same[definition.location.file, definition.kind, name, frozenset(callers[box])].append(box)
-        groups = [keys for keys in same.values() if len(keys) > 1]
-        for keys in groups:
-            self._join(keys)
-        return bool(groups)
-
-    def _join(self, boxes: Sequence[str]) -> None:
-        first = min(boxes, key=lambda key: _natural(self.definitions[key]))
-        joined = set(boxes)
-        for key, box in self.box.items():
-            if box in joined:
-                self.box[key] = first
 
     def nodes(self) -> list[Node]:
         members: dict[str, list[Definition]] = defaultdict(list)
@@ -320,10 +257,10 @@ class _Groups:
         return sorted(found, key=importance)
 
     def _node(self, box: str, group: list[Definition], distance: int) -> Node:
-        group.sort(key=lambda definition: (definition.id != box, *_natural(definition)))
+        group.sort(key=lambda definition: (definition.id != box, *folding.natural(definition)))
         first = self.definitions[box]
         files = sorted({definition.location.file for definition in group})
-        place = folded_place(group)
+        place = folding.folded_place(group)
         if len(files) == 1:
             place = os.path.basename(place)
         lines = [f"{definition.qualified_name}  {definition.location}" for definition in group[:_TOOLTIP_MEMBERS]]
@@ -331,10 +268,10 @@ class _Groups:
             lines.append(f"… and {len(group) - _TOOLTIP_MEMBERS} more")
         return Node(
             id=box,
-            label=self.labels.get(box) or _label(group),
+            label=self.labels.get(box) or folding.label(group),
             sublabel=place,
             language=first.language,
-            file=_shared_file(files),
+            file=folding.shared_file(files),
             members=tuple(group),
             step=self.steps.get(box, 0),
             on_branch=box in self.branch_boxes,
@@ -392,7 +329,7 @@ class _Groups:
         on_branch: Mapping[tuple[str, str], str],
     ) -> Arrow:
         order = {confidence: rank for rank, confidence in enumerate(Confidence)}
-        chosen = next((call for call in calls if call.how not in _PLAIN_CALLS), calls[0])
+        chosen = min(calls, key=lambda call: (call.how is not How.LAUNCH, call.how in _PLAIN_CALLS, call.call_site))
         if position is not None and self.route:
             chosen = self.route.edges[position]
         words = [] if chosen.how in _PLAIN_CALLS else [chosen.how.value.replace("_", " ")]
@@ -492,63 +429,3 @@ def _cut(picture: Picture, scope: str) -> str:
     boxes = f"{len(picture.nodes)} of {picture.total_nodes} boxes"
     arrows = f"{len(picture.edges)} of {picture.total_edges} arrows"
     return f"Shown: {boxes} and {arrows}{': ' + scope if scope else ''}."
-
-
-def _label(group: Sequence[Definition]) -> str:
-    first = group[0]
-    parts = _bare(first.qualified_name).split("::")
-    name = "::".join(parts[-2:]) if first.kind == "method" and len(parts) > 1 else parts[-1]
-    if first.language is Language.PYTHON:
-        name = first.qualified_name if first.kind == "method" else first.name
-    if first.template_arguments and len(group) > 1:
-        return f"{name}<…>"
-    if first.template_arguments:
-        return f"{name}<{', '.join(first.template_arguments)}>"
-    names = sorted({member.name for member in group}, key=_numbers)
-    if len(names) == 1:
-        return name
-    low, high = names[0], names[-1]
-    front = re.sub(r"\d+$", "", os.path.commonprefix([low, high]))
-    back = _common_end(low[len(front) :], high[len(front) :])
-    return f"{front}{{{low[len(front) : len(low) - len(back)]}…{high[len(front) : len(high) - len(back)]}}}{back}"
-
-
-def _common_end(one: str, other: str) -> str:
-    """Return the end that two texts share, which may not begin inside a number."""
-    end = os.path.commonprefix([one[::-1], other[::-1]])[::-1]
-    return end.lstrip("0123456789")
-
-
-def _shared_file(files: Sequence[str]) -> str:
-    """Name several files by what their paths share, ``src/flash_fwd_hdim….cu``."""
-    if len(files) == 1:
-        return files[0]
-    front = re.sub(r"\d+$", "", os.path.commonprefix(list(files)))
-    back = _common_end(files[0][len(front) :], files[-1][len(front) :])
-    for file in files:
-        back = _common_end(back, file[len(front) :])
-    return f"{front}…{back}"
-
-
-def _bare(qualified_name: str) -> str:
-    """Return a qualified name without template arguments."""
-    if re.search(r"operator\s*[<>-]", qualified_name):
-        return qualified_name
-    depth, kept = 0, []
-    for character in qualified_name:
-        if character == "<":
-            depth += 1
-        elif character == ">" and depth:
-            depth -= 1
-        elif not depth:
-            kept.append(character)
-    return "".join(kept)
-
-
-def _numbers(name: str) -> list[tuple[int, str]]:
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"([0-9]+)", name)]
-
-
-def _natural(definition: Definition) -> tuple[object, ...]:
-    place = definition.location
-    return place.file, place.line, place.column, definition.qualified_name, definition.id

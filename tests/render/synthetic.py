@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import networkx  # type: ignore[import-untyped]
+import networkx
 
 from tracer.model import (
     CallSite,
@@ -259,9 +259,9 @@ def _neighbours() -> list[tuple[Definition, list[tuple[Definition, int, How]]]]:
     return found
 
 
-def graph() -> networkx.MultiDiGraph:
+def graph() -> networkx.MultiDiGraph[str]:
     """Build the graph: the route with all its alternatives, and what stands around it."""
-    made = networkx.MultiDiGraph()
+    made: networkx.MultiDiGraph[str] = networkx.MultiDiGraph()
     definitions = {item.id: item for step in STEPS for item in (step.definition, *step.alternatives)}
     edges = list(EDGES)
     edges += [edge(run_mha_fwd, item, 248, How.SPECIALIZATION) for item in specializations[1:]]

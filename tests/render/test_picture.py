@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import random
 
-import networkx  # type: ignore[import-untyped]
+import networkx
 import pytest
 import synthetic as s
 
 from tracer.errors import NameNotFound
+from tracer.folding import folded_place
 from tracer.model import Confidence, Definition, Edge, How, Language, Location
-from tracer.picture import Node, Picture, Prune, draw, folded_place, limited
+from tracer.picture import Node, Picture, Prune, draw, limited
 from tracer.route import Route, Step
 
 
-def small(*links: tuple[Definition, Definition]) -> networkx.MultiDiGraph:
-    made = networkx.MultiDiGraph()
+def small(*links: tuple[Definition, Definition]) -> networkx.MultiDiGraph[str]:
+    made: networkx.MultiDiGraph[str] = networkx.MultiDiGraph()
     for source, target in links:
         for item in (source, target):
             made.add_node(item.id, definition=item)
@@ -84,7 +85,7 @@ def test_one_name_in_two_files_is_two_boxes() -> None:
 
 
 def test_functions_that_nothing_calls_do_not_fold() -> None:
-    made = networkx.MultiDiGraph()
+    made: networkx.MultiDiGraph[str] = networkx.MultiDiGraph()
     for number in range(3):
         item = function(f"f{number}", line=number + 1)
         made.add_node(item.id, definition=item)
@@ -167,7 +168,7 @@ def test_the_order_in_which_a_graph_was_built_does_not_matter() -> None:
     graph = s.graph()
     nodes, edges = list(graph.nodes(data="definition")), list(graph.edges(data="edge"))
     for seed in (1, 2, 3):
-        shuffled = networkx.MultiDiGraph()
+        shuffled: networkx.MultiDiGraph[str] = networkx.MultiDiGraph()
         random.Random(seed).shuffle(nodes)
         random.Random(seed).shuffle(edges)
         for key, item in nodes:
@@ -215,7 +216,7 @@ def test_a_label_has_the_class_but_neither_namespace_nor_template_arguments(
     qualified: str, kind: str, label: str
 ) -> None:
     item = s.definition("run", Language.CUDA, kind, "a.h", 1, qualified)
-    made = networkx.MultiDiGraph()
+    made: networkx.MultiDiGraph[str] = networkx.MultiDiGraph()
     made.add_node(item.id, definition=item)
     assert [node.label for node in draw(made).nodes] == [label]
 
@@ -227,7 +228,7 @@ def test_recursion_stays_visible() -> None:
 
 def test_edges_to_what_has_no_definition_are_not_drawn() -> None:
     item = function("f")
-    made = networkx.MultiDiGraph()
+    made: networkx.MultiDiGraph[str] = networkx.MultiDiGraph()
     made.add_node(item.id, definition=item)
     made.add_edge(item.id, "c++:unknown", edge=Edge(item.id, "c++:unknown", How.CALL, Confidence.EXACT, item.location))
     assert draw(made).edges == ()

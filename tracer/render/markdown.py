@@ -88,7 +88,9 @@ def place(location: Location, base: str | None, text: str = "") -> Markdown:
     from urllib.parse import quote
 
     file = quote(location.file, errors="surrogateescape")
-    return link(shown, f"{base.rstrip('/')}/{file}#L{location.line}")
+    if "{file}" not in base:
+        base = f"{base.rstrip('/')}/{{file}}#L{{line}}"
+    return link(shown, base.replace("{file}", file).replace("{line}", str(location.line)))
 
 
 def _values(route: Route) -> dict[str, object]:

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from tracer.errors import MissingTool, TracerError
-from tracer.picture import Picture
+from tracer.picture import Picture, limited
 from tracer.render import dot
 from tracer.render.escape import visible
 from tracer.render.style import (
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
 LAYOUT_SECONDS = 30.0
+# More than that no eye can follow, and the layout takes minutes.
+BOXES, ARROWS = 400, 800
 # The first is Graphviz itself, the second a wheel that brings the same program to where there is none.
 PROGRAMS = ("dot", "graphviz-pure")
 _CODE_FONT = "ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono','Liberation Mono',monospace"
@@ -39,7 +41,7 @@ def render(picture: Picture, programs: tuple[str, ...] = PROGRAMS, seconds: floa
     """Return a picture as one SVG document that needs nothing beside it.
 
     Args:
-        picture: what to draw.
+        picture: what to draw; of a very large one, the most important part is drawn and the picture says so.
         programs: layout programs to look for, the first one found is used. Two programs place boxes differently;
             naming one makes the output the same everywhere.
         seconds: how long the layout may take.
@@ -49,6 +51,7 @@ def render(picture: Picture, programs: tuple[str, ...] = PROGRAMS, seconds: floa
         TracerError: the program failed, or did not end in time.
     """
     program = find_program(programs)
+    picture = limited(picture, BOXES, ARROWS)
     return _finished(_laid_out(program, dot.render(picture), seconds), picture)
 
 

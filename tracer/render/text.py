@@ -79,14 +79,15 @@ def _note(row: wording.Row) -> str:
 
 
 def _place_width(rows: Sequence[wording.Row], notes: Sequence[str], room: int) -> int:
-    """Columns for the places: as many as the longest needs, less where the notes would not fit beside them."""
+    """Columns for the places: as many as possible without sending a note to a line of its own that could stay."""
     longest = max((cells(row.place) for row in rows), default=0)
     least = max((cells(_front_cut(row.place, 0)) for row in rows), default=0)
-    wanted = max((cells(row.place) + _GAP + cells(note) for row, note in zip(rows, notes, strict=True)), default=0)
-    if longest <= room and wanted <= room:
-        return longest
-    beside = room - max((cells(note) for note in notes), default=0)
-    return max(least, min(longest, beside, room))
+
+    def sent_away(width: int) -> int:
+        return sum(bool(note) and width + _GAP + cells(note) > room for note in notes)
+
+    widths = range(max(least, min(longest, room)), least - 1, -1)
+    return min(widths, key=sent_away)
 
 
 def _front_cut(place: str, limit: int) -> str:

@@ -6,8 +6,9 @@ import os.path
 from collections import Counter
 from dataclasses import dataclass
 
+from tracer.folding import folded_place
 from tracer.model import Confidence, Coverage, Definition, Diagnostic, Edge, How, Language, Location
-from tracer.picture import folded_place, kernel_label
+from tracer.picture import kernel_label
 from tracer.render.escape import visible
 from tracer.route import Branch, Identity, Route, Step
 
@@ -103,7 +104,8 @@ def found_by(edge: Edge, step: Step, previous: Step) -> str:
     through = short_place(edge.through, site.file) if edge.through and edge.through != site else ""
     written = edge.written
     if edge.how is How.BINDING:
-        parts = [f"called at {at}" if at else "", f"module named in {through}" if through else ""]
+        named = "imported at" if edge.through and edge.through.file == site.file else "module named in"
+        parts = [f"called at {at}" if at else "", f"{named} {through}" if through else ""]
         text = "; ".join(part for part in parts if part)
     elif edge.how is How.CUSTOM_OP:
         text = _join("through custom op", written, at)
