@@ -140,9 +140,7 @@ class Program:
             if found is None:
                 missing = target.id.partition(":")[2]
             else:
-                targets.append(
-                    Target(found.definition.id, How.BINDING, target.confidence, target.through)
-                )
+                targets.append(Target(found.definition.id, How.BINDING, target.confidence, target.through))
         if targets:
             return CallSite(site.caller, site.written, site.location, Outcome.RESOLVED, tuple(targets), site.reason)
         reason = f"no extension of this checkout binds {missing}"

@@ -56,7 +56,8 @@ class Identity:
         commit: 40 hex digits, where known.
         dirty: the work tree differs from the commit.
         source: ``folder``, ``git`` or ``pypi``.
-        permalink: base address that a file and a line can be appended to as ``{file}#L{line}``, where known.
+        permalink: address of the checkout's root in the public repository, where known: ``{permalink}/{file}#L{line}``
+            shows a place.
     """
 
     flavour: str
@@ -107,9 +108,7 @@ DEFAULT_ENTRY = "flash_attn_func"
 _DTYPE_WORDS = {"fp16": "half", "bf16": "bfloat16", "fp8": "e4m3"}
 
 
-def trace(
-    program: Program, entry: str = DEFAULT_ENTRY, to: str | None = None, wanted: Wanted | None = None
-) -> Route:
+def trace(program: Program, entry: str = DEFAULT_ENTRY, to: str | None = None, wanted: Wanted | None = None) -> Route:
     """Follow a call from ``entry`` to the kernel that does the work, or to ``to``.
 
     Args:
@@ -127,11 +126,10 @@ def trace(
 
 def identity(checkout: Checkout) -> Identity:
     """Return which checkout an answer is about."""
-    link = checkout.permalink(Location("{file}", 0))
-    base = link.replace("%7Bfile%7D", "{file}").replace("#L0", "#L{line}") if link else None
-    return Identity(
-        checkout.flavour, checkout.version, checkout.commit, checkout.dirty, checkout.source, base
-    )
+    # Links of a changed work tree would show other lines than were read.
+    link = None if checkout.dirty else checkout.permalink(Location("file", 1))
+    base = link.removesuffix("/file#L1") if link else None
+    return Identity(checkout.flavour, checkout.version, checkout.commit, checkout.dirty, checkout.source, base)
 
 
 class _Tracer:
@@ -148,13 +146,10 @@ class _Tracer:
         if early is not None:
             program.source(early)  # parses while Python is read
         start = program.find(entry)
-        if to is None:
-            edges = self.to_the_work(start.id)
-        else:
-            edges = self.shortest(start, to)
-        ids = [start.id, *(edge.target for edge in edges)]
-        steps, edges = self.steps(ids, edges)
-        branches = self.branches(steps, edges) if to is None else ()
+        way = self.to_the_work(start.id) if to is None else self.shortest(start, to)
+        edges = tuple(way)
+        steps = self.steps([start.id, *(edge.target for edge in way)], way)
+        branches = self.branches(steps) if to is None else ()
         if to is None:
             extra_steps, extra_edges = self.inside_the_work(steps[-1].definition)
             steps, edges = (*steps, *extra_steps), (*edges, *extra_edges)
@@ -177,7 +172,7 @@ class _Tracer:
         return tuple(e for e in edges if e.how is not How.KERNEL_POINTER or e.target not in launched)
 
     def prepare(self, id: str) -> None:
-        """Read a C++ function together with all that it reaches, which is one question to its parser instead of many."""
+        """Read a C++ function together with all that it reaches: one question to its parser instead of many."""
         if id.startswith("c++:") and id not in self._prepared:
             self._prepared.add(id)
             self.program.cpp(id).prepare([id])
@@ -272,7 +267,7 @@ class _Tracer:
         )
 
     # -- alternatives -------------------------------------------------------------------------------------------------
-    def steps(self, ids: Sequence[str], edges: Sequence[Edge]) -> tuple[tuple[Step, ...], tuple[Edge, ...]]:
+    def steps(self, ids: Sequence[str], edges: Sequence[Edge]) -> tuple[Step, ...]:
         """Fold the alternatives beside each step: what the previous step and its alternatives reach alike."""
         program = self.program
         first = program.definition(ids[0])
@@ -289,21 +284,23 @@ class _Tracer:
             group = [chosen.id, *(id for id in alike if id != chosen.id)]
             alternatives = tuple(program.definition(id) for id in group[1:])
             steps.append(Step(chosen, self.label(chosen, alternatives), alternatives, self.role(chosen)))
-        return tuple(steps), tuple(edges)
+        return tuple(steps)
 
     def label(self, chosen: Definition, alternatives: Sequence[Definition]) -> str:
         """Name a group of alternatives by what they have in common."""
         if chosen.language is Language.PYTHON:
-            return chosen.qualified_name.rpartition(".")[2] if chosen.kind != "method" else ".".join(
-                chosen.qualified_name.split(".")[-2:]
+            return (
+                chosen.qualified_name.rpartition(".")[2]
+                if chosen.kind != "method"
+                else ".".join(chosen.qualified_name.split(".")[-2:])
             )
         if chosen.language is Language.BINDING:
             return chosen.qualified_name
         short = chosen.qualified_name.partition("<")[0].split("::")
         name = "::".join(short[-2:]) if chosen.kind == "method" or self.is_member(chosen) else short[-1]
-        if chosen.template_arguments and alternatives:
-            parameters = self.parameters(chosen)
-            return f"{name}<{', '.join(parameters)}>" if parameters else name
+        if chosen.template_arguments:
+            shown = self.parameters(chosen) if alternatives else chosen.template_arguments
+            return f"{name}<{', '.join(shown)}>" if shown else name
         if alternatives:
             numbers = [re.search(r"\d+", definition.name) for definition in (chosen, *alternatives)]
             values = sorted(int(number.group()) for number in numbers if number)
@@ -382,7 +379,7 @@ class _Tracer:
         return kept
 
     # -- beside and below the route -----------------------------------------------------------------------------------
-    def branches(self, steps: Sequence[Step], edges: Sequence[Edge]) -> tuple[Branch, ...]:
+    def branches(self, steps: Sequence[Step]) -> tuple[Branch, ...]:
         """Return the ways that leave the route for another kernel."""
         program = self.program
         kernels = {step.definition.id for step in steps if step.definition.kind == "kernel"}

@@ -1,7 +1,7 @@
 """Which C++ functions an extension module offers to Python, and under which names.
 
-The stub headers turn a module's definition into a function with a name of ours, so that its body is read like any other:
-``m.def("fwd", &mha_fwd)``, ``m.impl("fwd", …)``, in pybind11's form and in the dispatcher library's.
+The stub headers turn a module's definition into a function with a name of ours, so that its body is read like any
+other: ``m.def("fwd", &mha_fwd)``, ``m.impl("fwd", …)``, in pybind11's form and in the dispatcher library's.
 """
 
 from __future__ import annotations

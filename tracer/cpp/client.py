@@ -151,8 +151,8 @@ class Parser:
                     "generated?); compare the file with the release, or remove it from the build's sources"
                 )
         return FrontEndError(
-            f"the C++ parser ended without an answer on {self.plan.name}; each of its files alone can be read, so memory "
-            "may have run out: try again with fewer programs running"
+            f"the C++ parser ended without an answer on {self.plan.name}; each of its files alone can be read, so "
+            "memory may have run out: try again with fewer programs running"
         )
 
 

@@ -364,7 +364,7 @@ class Unit:
     # -- bodies -------------------------------------------------------------------------------------------------------
     def body(self, key: int) -> Node | None:
         """Convert the body of a function, constructor initialisers included; None where the unit has none."""
-        statements = []
+        statements: list[Node] = []
         for child in self.clang.children(self._cursors[key]):
             if child.kind == k.COMPOUND_STMT:
                 block = self.node(child)

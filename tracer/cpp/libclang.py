@@ -1,8 +1,8 @@
 """The part of libclang's C interface that the front end uses, as plain ctypes functions.
 
-Only :mod:`tracer.cpp` knows that libclang exists, and inside it only this file knows how to call it. The official Python
-wrapper builds an object with a dozen methods for each cursor; a conversion touches tens of thousands of cursors, so the
-few functions needed are declared here without that layer.
+Only :mod:`tracer.cpp` knows that libclang exists, and inside it only this file knows how to call it. The official
+Python wrapper builds an object with a dozen methods for each cursor; a conversion touches tens of thousands of cursors,
+so the few functions needed are declared here without that layer.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tracer.checkout import Checkout
 from tracer.cpp import wire
@@ -28,6 +29,7 @@ from tracer.model import (
     Target,
 )
 
+_CLASHES = ("redefinition of", "duplicate", "explicit specialization of")
 _NO_BODY = BodyFact((), ())
 
 
@@ -53,8 +55,8 @@ class _UnitReader:
         self.checkout, self.plan, self.store = checkout, plan, store
         kept = store.load(plan.key)
         self.outline_data = kept["outline"] if kept else None
-        self.bodies_data: dict[int, object] = dict(kept["bodies"]) if kept else {}
-        self.trees_data: dict[int, object] = dict(kept["trees"]) if kept else {}
+        self.bodies_data: dict[int, Any] = dict(kept["bodies"]) if kept else {}
+        self.trees_data: dict[int, Any] = dict(kept["trees"]) if kept else {}
         self.tables_data: object | None = kept["tables"] if kept else None
         self.complete = bool(kept and kept["complete"])
         self.changed = False
@@ -181,7 +183,7 @@ class CppSource:
             clashing = {
                 place[0]
                 for place, message in reader.outline.errors
-                if message.startswith(("redefinition of", "duplicate", "explicit specialization of")) and place[0] in included
+                if place[0] in included and message.startswith(_CLASHES)
             }
             if clashing:
                 rest = replace(self.extension, sources=tuple(s for s in _included(reader.plan) if s not in clashing))
@@ -253,9 +255,7 @@ class CppSource:
             if not fact.usrs and usrs:
                 continue
             id = f"binding:{self.prefix}{namespace}:{fact.name}@{fact.place[1]}"
-            definition = Definition(
-                id, fact.name, qualified, Language.BINDING, "binding", _location(fact.place)
-            )
+            definition = Definition(id, fact.name, qualified, Language.BINDING, "binding", _location(fact.place))
             yield Binding(definition, namespace, targets)
 
     def call_sites(self, id: str) -> tuple[CallSite, ...]:
@@ -298,7 +298,7 @@ class CppSource:
         return reader.tables()
 
     def id(self, usr: str) -> str | None:
-        """Return the id of the function that a USR in a tree names; None where no source of the extension defines it."""
+        """Return the id of the function that a USR names; None where no source of the extension defines it."""
         self._index()
         return self.prefix + usr if usr in self._functions else None
 

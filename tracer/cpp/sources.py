@@ -1,8 +1,8 @@
 """Which translation units an extension has, what each one reads, and with which arguments it is parsed.
 
-All CUDA files of one folder are read as one unit, through a file in memory that includes them one after the other. Their
-headers, which are guarded, are then parsed once instead of once a file: all specializations of a release cost as much as
-one. C++ files keep a unit each, because the host code defines static functions of the same name.
+All CUDA files of one folder are read as one unit, through a file in memory that includes them one after the other.
+Their headers, which are guarded, are then parsed once instead of once a file: all specializations of a release cost as
+much as one. C++ files keep a unit each, because the host code defines static functions of the same name.
 """
 
 from __future__ import annotations
@@ -187,7 +187,8 @@ def truncated_file(checkout: Checkout, files: Iterable[str]) -> tuple[str, int] 
 
 
 _LEXEME = re.compile(
-    r'//[^\n]*|/\*.*?\*/|/\*|R"([^(\s]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|[{}]|\n[ \t]*#[^\n]*', re.DOTALL
+    r'//[^\n]*|/\*.*?\*/|/\*|R"([^(\s]*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|[{}]|\n[ \t]*#[^\n]*',
+    re.DOTALL,
 )
 
 

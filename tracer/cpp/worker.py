@@ -20,7 +20,8 @@ _RECURSION_LIMIT = 100_000
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Answer requests until the other side closes the pipe.
 
-    A request is a tuple beginning with its name: ``parse`` root, main, text, arguments, own files; ``bodies`` keys; ``tree`` key; ``tables``.
+    A request is a tuple beginning with its name: ``parse`` with root, main file, text, arguments and own files;
+    ``bodies`` with keys; ``tree`` with a key; ``tables``.
     An answer is ``("ok", data)`` or ``("error", kind, message)``.
     """
     from tracer.cpp.convert import Unit

@@ -1,0 +1,31 @@
+"""The program's start: runs a command and turns every failure into one line and an exit status."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def main() -> None:
+    """Run the command line; exit with 0 for fine, 1 for findings, 2 for bad usage or unreadable input."""
+    from tracer.errors import TracerError
+
+    try:
+        from tracer.cli import app
+
+        app()
+    except TracerError as error:
+        message = " ".join(str(error).split())
+        print(f"flashtracer: {message}", file=sys.stderr)
+        sys.exit(2)
+    except BrokenPipeError:
+        # The reader of our output went away, as `head` does; there is nobody left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except KeyboardInterrupt:
+        print("flashtracer: interrupted", file=sys.stderr)
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""The whole report, from the answers of the rooms below: Markdown with pictures and JSON beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
+
+from tracer.graph import Program
+from tracer.picture import Prune, draw
+from tracer.render import dot, json_data, markdown, mermaid, svg
+from tracer.route import DEFAULT_ENTRY, Route, trace
+
+if TYPE_CHECKING:
+    import networkx
+
+
+def graph_of_route(program: Program, route: Route) -> networkx.MultiDiGraph[str]:
+    """Return the part of the call graph that a route, its alternatives and its branches lie in."""
+    import networkx
+
+    graph: networkx.MultiDiGraph[str] = networkx.MultiDiGraph()
+    definitions = [definition for step in route.steps for definition in (step.definition, *step.alternatives)]
+    definitions += [definition for branch in route.branches for definition in branch.definitions]
+    for definition in definitions:
+        graph.add_node(definition.id, definition=definition)
+    for id in list(graph):
+        for edge in program.edges(id):
+            if edge.target in graph:
+                graph.add_edge(id, edge.target, edge=edge)
+    return graph
+
+
+def report(
+    program: Program,
+    entry: str = DEFAULT_ENTRY,
+    stage: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext(),
+) -> dict[str, str]:
+    """Return the files of a report: name to content; ``report.md`` is the one to read.
+
+    Args:
+        program: the checkout.
+        entry: where the call begins.
+        stage: called with the name of each stage, to show or time it.
+
+    Raises:
+        NameNotFound: no function has the entry's name.
+        NoRoute: no attention kernel is reached from it.
+    """
+    with stage("following the call"):
+        route = trace(program, entry)
+    with stage("reading the graph"):
+        linked = program.graph([route.steps[0].definition.id])
+    with stage("drawing"):
+        near = draw(linked, route, Prune(hops=0))
+        whole = draw(linked, route)
+        chart = mermaid.render(near)
+        files = {
+            "route.svg": svg.render(near),
+            "route.mmd": chart,
+            "graph.dot": dot.render(whole),
+            "graph.svg": svg.render(draw(linked, route, Prune(hops=1))),
+            "graph.json": _json(json_data.graph(whole, route.checkout)),
+            "route.json": _json(json_data.route(route)),
+        }
+    with stage("writing the report"):
+        text = markdown.report(
+            route,
+            picture="route.svg",
+            mermaid=chart,
+            files={
+                "route.svg": "the picture of the route",
+                "route.mmd": "the same as a Mermaid chart",
+                "graph.svg": "the route and what it calls",
+                "graph.dot": "everything that the entry reaches, for Graphviz",
+                "graph.json": "the same as data",
+                "route.json": "the route as data",
+            },
+        )
+    return {"report.md": text, **files}
+
+
+def _json(data: object) -> str:
+    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
