@@ -67,6 +67,7 @@ class Unit:
         self.templates: set[str] = set()
         self.included: list[str] = []
         self._cursors: list[CXCursor] = []
+        self._template_parameters: dict[str, list[CXCursor]] = {}
         self._file_numbers: dict[str, int] = {}
         self._positions: dict[int, tuple[int, int]] = {}
         self._references: dict[int, tuple[int, str, str]] = {}
@@ -161,6 +162,7 @@ class Unit:
                 attributes.append(k.CUDA_ATTRIBUTES[child.kind])
             elif child.kind in k.LOCALS and child.kind != k.PARM_DECL:
                 template_parameters.append(self._spelling(child))
+                self._template_parameters.setdefault(usr, []).append(child)
             elif child.kind == k.PARM_DECL:
                 parameters.append(self._parameter(child))
         self.by_usr.setdefault(usr, []).append(len(self.functions))
@@ -193,10 +195,12 @@ class Unit:
         aliases: list[tuple[str, TypeRef]] = []
         methods: list[tuple[str, str]] = []
         constants: list[tuple[str, Node]] = []
+        constant_types: list[TypeRef] = []
         for child in self.clang.children(cursor):
             kind = child.kind
             if kind in k.LOCALS:
                 template_parameters.append(self._spelling(child))
+                self._template_parameters.setdefault(usr, []).append(child)
             elif kind == k.CXX_BASE_SPECIFIER:
                 bases.append(self._type(self.f.clang_getCursorType(child), child))
             elif kind == k.FIELD_DECL:
@@ -213,6 +217,7 @@ class Unit:
                 initialisers = [c for c in self.clang.children(child) if c.kind not in k.REFERENCES and c.kind < 400]
                 if initialisers:
                     constants.append((self._spelling(child), self.node(initialisers[-1])))
+                    constant_types.append(self._type(self.f.clang_getCursorType(child), child))
         self.classes[usr] = Class(
             self.declarations[usr],
             tuple(template_parameters),
@@ -221,6 +226,7 @@ class Unit:
             tuple(aliases),
             tuple(methods),
             tuple(constants),
+            tuple(constant_types),
         )
 
     def _read_errors(self) -> list[tuple[int, int, int, str]]:
@@ -353,6 +359,36 @@ class Unit:
                 return TypeRef("", "", "value")
             cursor = inner[0]
         return self._type(self.f.clang_getTypedefDeclUnderlyingType(cursor), cursor)
+
+    def template_parameters(self) -> dict[str, tuple[Node, ...]]:
+        """Return the template parameters of the checkout's functions and classes, by USR."""
+        return {
+            usr: tuple([self._template_parameter(cursor) for cursor in self._last_declared(cursors)])
+            for usr, cursors in self._template_parameters.items()
+        }
+
+    def _last_declared(self, cursors: list[CXCursor]) -> list[CXCursor]:
+        """Keep the parameters of one declaration where several were seen: only one of them can write the defaults."""
+        names = [self._spelling(cursor) for cursor in cursors]
+        count = next((n for n in range(1, len(names)) if names[n] == names[0] and names[0]), len(names))
+        return max(
+            (cursors[at : at + count] for at in range(0, len(cursors), count)),
+            key=lambda group: sum(self._extent(cursor)[2] - self._extent(cursor)[1] for cursor in group),
+        )
+
+    def _template_parameter(self, cursor: CXCursor) -> Node:
+        file, start, end = self._extent(cursor)
+        _, name_at = self._position(self.f.clang_getCursorLocation(cursor))
+        name = self._spelling(cursor)
+        type_ = None
+        if cursor.kind == k.TEMPLATE_NON_TYPE_PARAMETER:
+            type_ = self._type(self.f.clang_getCursorType(cursor), cursor)
+        text = self.slice(file, name_at, end)
+        written = re.match(r"\w*\s*=\s*", text)
+        default: tuple[Node, ...] = ()
+        if written:
+            default = (slices.expression(text[written.end() :], file, name_at + written.end(), self._is_template),)
+        return Node("template parameter", name, default, file, start, end, type_)
 
     def function_extent(self, key: int) -> tuple[int, int, int]:
         """Return (file index, offset of the name, end of the construct) of a function."""

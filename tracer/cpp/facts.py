@@ -175,6 +175,7 @@ class UnitFacts:
             unit.classes,
             tuple(unit.aliases),
             frozenset(unit.templates),
+            unit.template_parameters(),
         )
 
     def plain_tree(self, key: int) -> Any:

@@ -45,6 +45,7 @@ expressions
 ``list``            element*; ``type`` where the list constructs one
 ``lambda``          parameter*, block
 ``parameter``       text: name; default?; ``type``
+``template parameter``  text: name; default?; ``type`` of a value, none for a type
 ``sizeof``          operand?; ``type``
 ``new``, ``delete``, ``this``, ``throw``
 ``type``            a type used as a template argument; ``type``
@@ -187,6 +188,7 @@ class Class:
         aliases: (name, type) of each ``using`` and ``typedef``.
         methods: (name, USR) of each member function, constructors under the class's name.
         constants: (name, initialiser) of each static constant member.
+        constant_types: the declared type of each of ``constants``.
     """
 
     declaration: Declaration
@@ -196,6 +198,7 @@ class Class:
     aliases: tuple[tuple[str, TypeRef], ...]
     methods: tuple[tuple[str, str], ...]
     constants: tuple[tuple[str, Node], ...]
+    constant_types: tuple[TypeRef, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +211,8 @@ class Tables:
         classes: the checkout's classes, by USR.
         aliases: namespace-level type aliases of the checkout: (name, type).
         templates: names behind which a ``<`` opens template arguments.
+        template_parameters: by USR, the ``template parameter`` nodes of each function and class template of the
+            checkout.
     """
 
     files: tuple[str, ...]
@@ -215,6 +220,7 @@ class Tables:
     classes: dict[str, Class]
     aliases: tuple[tuple[str, TypeRef], ...]
     templates: frozenset[str]
+    template_parameters: dict[str, tuple[Node, ...]]
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -59,22 +59,24 @@ def plain_tables(tables: Tables) -> Any:
         (
             class_.declaration.usr, class_.template_parameters, plain(class_.bases), plain(class_.fields),
             plain(class_.aliases), class_.methods, tuple([name for name, _ in class_.constants]),
+            plain(class_.constant_types),
         )
         for class_ in tables.classes.values()
     ]  # fmt: skip
     return (
         tables.files, plain(tuple(tables.declarations.values())), tuple(classes), to_plain(constants),
         plain(tables.aliases), tuple(sorted(tables.templates)),
+        tuple([(usr, to_plain(nodes)) for usr, nodes in tables.template_parameters.items()]),
     )  # fmt: skip
 
 
 def tables(data: Any) -> Tables:
     """Rebuild a unit's tables."""
-    files, plain_declarations, plain_classes, plain_constants, aliases, templates = data
+    files, plain_declarations, plain_classes, plain_constants, aliases, templates, template_parameters = data
     declarations = {row[0]: Declaration(*row) for row in plain_declarations}
     constants: list[Node] = list(from_plain(plain_constants))
     classes: dict[str, Class] = {}
-    for usr, parameters, bases, fields_, class_aliases, methods, constant_names in plain_classes:
+    for usr, parameters, bases, fields_, class_aliases, methods, constant_names, constant_types in plain_classes:
         own, constants = constants[: len(constant_names)], constants[len(constant_names) :]
         classes[usr] = Class(
             declarations[usr],
@@ -84,9 +86,15 @@ def tables(data: Any) -> Tables:
             tuple([(name, TypeRef(*type_)) for name, type_ in class_aliases]),
             methods,
             tuple(zip(constant_names, own, strict=True)),
+            tuple([TypeRef(*type_) for type_ in constant_types]),
         )
     return Tables(
-        files, declarations, classes, tuple([(name, TypeRef(*type_)) for name, type_ in aliases]), frozenset(templates)
+        files,
+        declarations,
+        classes,
+        tuple([(name, TypeRef(*type_)) for name, type_ in aliases]),
+        frozenset(templates),
+        {usr: from_plain(nodes) for usr, nodes in template_parameters},
     )
 
 
