@@ -401,14 +401,22 @@ class Unit:
     def body(self, key: int) -> Node | None:
         """Convert the body of a function, constructor initialisers included; None where the unit has none."""
         statements: list[Node] = []
+        member = ""
         for child in self.clang.children(self._cursors[key]):
+            if child.kind == k.MEMBER_REF:
+                member = self._spelling(child)
+                continue
             if child.kind == k.COMPOUND_STMT:
                 block = self.node(child)
                 return (
                     Node("block", "", (*statements, block), block.file, block.start, block.end) if statements else block
                 )
-            if self._cursors[key].kind == k.CONSTRUCTOR and child.kind >= k.UNEXPOSED_EXPR and child.kind < 400:
-                statements.append(self.node(child))
+            if (self._cursors[key].kind == k.CONSTRUCTOR or member) and k.UNEXPOSED_EXPR <= child.kind < 400:
+                value = self.node(child)
+                if member:
+                    value = Node("initialise", member, (value,), value.file, value.start, value.end)
+                statements.append(value)
+            member = ""
         return None
 
     def node(self, cursor: CXCursor) -> Node:

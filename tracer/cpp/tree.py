@@ -15,6 +15,7 @@ statements
 ``variable``        text: name; children: [initialiser]?; ``type`` as declared; ``text2``: storage words such as
                     ``static constexpr`` or ``__shared__``
 ``alias``           text: name; ``type``: what it stands for
+``initialise``      text: a data member that a constructor initialises; value
 ``bind``            text: names of a structured binding, comma-separated; children: [initialiser]
 ``if``              condition, then, else?; text: ``constexpr`` where written
 ``for``             init, condition, step, body (``empty`` where omitted)
