@@ -252,6 +252,8 @@ def test_a_release_inside_a_foreign_repository_claims_no_commit(repository: Path
     inner = checkout_with(name="clone/vendor/tiny")
     checkout = open_checkout(str(inner))
     assert (checkout.commit, checkout.dirty, checkout.ref) == (None, False, None)
+    with pytest.raises(CheckoutError, match="no git repository"):
+        open_checkout(f"{inner}@v1.2.3")
 
 
 @pytest.mark.parametrize("bare", [False, True], ids=["clone", "bare"])

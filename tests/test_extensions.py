@@ -83,16 +83,17 @@ def test_options_count_as_nobody_set_them(checkout_with: Write, condition: str, 
 
 def test_branches_for_two_backends_stay_apart(checkout_with: Write) -> None:
     setup = (
+        "flags, s = [], []\n"
         "if not SKIP and not IS_ROCM:\n"
-        '    flags = ["-DFOR_CUDA"]\n'
-        '    s = ["csrc/attn/api.cpp"]\n'
+        '    flags += ["-DFOR_CUDA"]\n'
+        '    s += ["csrc/attn/api.cpp"]\n'
         '    m.append(CUDAExtension(name="same", sources=s, extra_compile_args={"nvcc": flags}))\n'
         "elif not SKIP and IS_ROCM:\n"
         "    if USE_TRITON_ROCM:\n"
         "        pass\n"
         "    else:\n"
-        '        flags = ["-DFOR_ROCM"]\n'
-        '        s = ["csrc/ck/api.cu"] + glob.glob("build/*.cu")\n'
+        '        flags += ["-DFOR_ROCM"]\n'
+        '        s += ["csrc/ck/api.cu"] + glob.glob("build/*.cu")\n'
         '        m.append(CUDAExtension(name="same", sources=s, extra_compile_args={"nvcc": flags}))\n'
     )
     cuda, rocm = extensions(checkout_with, setup, **{"csrc/ck/api.cpp": ""})

@@ -9,7 +9,8 @@ import subprocess
 import sys
 import tarfile
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from conftest import SMALL
 from releases import release_checkout
 
 from tracer.checkout import open_checkout
+from tracer.checkout.identity import stated_tag
 from tracer.checkout.pip_settings import read_pip_settings
 from tracer.checkout.release import unpack_source_archive
 from tracer.errors import CheckoutError, NameNotFound
@@ -49,17 +51,20 @@ class Index:
 
     def __init__(self, archives: dict[str, bytes]) -> None:
         self.asked: list[str] = []
+        self.seconds_per_archive = 0.0
         pages = {f"/files/{name}": content for name, content in archives.items()}
         links = "".join(
             f'<a href="/files/{name}">{name}</a>' for name in [*archives, "flash_attn-9.0-py3-none-any.whl"]
         )
         pages["/simple/flash-attn/"] = f"<html><body>{links}</body></html>".encode()
-        asked = self.asked
+        index = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                asked.append(self.path)
+                index.asked.append(self.path)
                 found = pages.get(self.path)
+                if self.path.startswith("/files/"):
+                    time.sleep(index.seconds_per_archive)
                 self.send_response(200 if found else 404)
                 self.send_header("Content-Type", "text/html" if self.path.endswith("/") else "application/gzip")
                 self.send_header("Content-Length", str(len(found or b"")))
@@ -86,7 +91,9 @@ def set_pip(monkeypatch: pytest.MonkeyPatch, **settings: str) -> None:
 
 @pytest.fixture
 def index(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> Iterator[Index]:
-    archives = {f"flash_attn-{version}.tar.gz": version_of(version) for version in ("1.9", "2.0.0.post1", "2.8.3")}
+    archives = {
+        f"flash_attn-{version}.tar.gz": version_of(version) for version in ("1.9", "2.0.0.post1", "2.5.0", "2.8.3")
+    }
     archives["flash_attn-3.0b1.tar.gz"] = version_of("3.0b1")
     served = Index(archives)
     set_pip(monkeypatch, index_url=served.url)
@@ -125,6 +132,9 @@ def test_the_newest_release_is_no_prerelease_and_no_wheel(index: Index, spec: st
 
 def test_a_version_may_be_spelled_in_another_way(index: Index) -> None:
     assert open_checkout("pypi:2.0.0-post1").version == "2.0.0.post1"
+    asked = list(index.asked)
+    assert open_checkout("pypi:2.0.0-post1").version == "2.0.0.post1"
+    assert index.asked == asked
 
 
 @pytest.mark.parametrize(("typed", "nearest"), [("2.8.4", "2.8.3"), ("2.0.0", "2.0.0.post1"), ("2.8", "2.8.3")])
@@ -138,6 +148,7 @@ def test_a_version_that_does_not_exist_gets_the_nearest(
 
 
 def test_two_processes_download_once(index: Index) -> None:
+    index.seconds_per_archive = 1.0
     code = "from tracer.checkout import open_checkout; print(open_checkout('pypi:2.8.3').version)"
     processes = [
         subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -169,13 +180,20 @@ def test_an_archive_that_cannot_be_fetched(index: Index, own_cache: Path, monkey
     broken.server.shutdown()
 
 
-def test_find_links_alone_are_enough(
-    monkeypatch: pytest.MonkeyPatch, own_cache: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_find_links_alone_are_enough(index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "wheelhouse").mkdir()
     (tmp_path / "wheelhouse" / "flash_attn-5.0.tar.gz").write_bytes(version_of("5.0"))
-    set_pip(monkeypatch, no_index="1", find_links=str(tmp_path / "wheelhouse"))
+    set_pip(monkeypatch, index_url=index.url, no_index="1", find_links=str(tmp_path / "wheelhouse"))
     assert open_checkout("pypi:5.0").version == "5.0"
+    assert index.asked == []
+
+
+def test_an_index_that_fails_beside_a_good_one_is_no_failure(
+    index: Index, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PIP_EXTRA_INDEX_URL", f"{index.url}/missing http://127.0.0.1:9/simple")
+    assert open_checkout("pypi:2.8.3").version == "2.8.3"
+    assert [record for record in caplog.records if record.levelname == "WARNING"] == []
     assert capfd.readouterr() == ("", "")
 
 
@@ -276,6 +294,19 @@ def test_a_release_links_to_the_tag_that_its_setup_py_names(index: Index, monkey
     place = Location("csrc/tiny/api.cpp", 3)
     assert checkout.permalink(place) == "https://github.com/somebody/tiny/blob/v6.0.post1/csrc/tiny/api.cpp#L3"
     tagged.server.shutdown()
+
+
+@pytest.mark.parametrize(
+    "setup",
+    [
+        TAGGED.replace("v{tiny_version}", "v{wheel_number}"),
+        TAGGED.replace("{tag_name}/", ""),
+        TAGGED.replace('f"v{tiny_version}"', "compute()"),
+    ],
+)
+def test_a_tag_that_cannot_be_told_is_not_guessed(checkout_with: Callable[..., Path], setup: str) -> None:
+    assert stated_tag(checkout_with({"setup.py": TAGGED}, name="good"), "1.2.3") == "v1.2.3"
+    assert stated_tag(checkout_with({"setup.py": setup}), "1.2.3") is None
 
 
 def test_a_release_that_does_not_say_how_it_is_tagged_has_no_link(index: Index) -> None:

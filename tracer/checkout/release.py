@@ -120,7 +120,7 @@ def _releases(reasons: list[str]) -> tuple[dict[str, Package], PackageFinder]:
             reasons.append(_one_line(error))
             continue
         for package in found:
-            if package.version and not package.link.is_wheel:
+            if package.version:
                 releases.setdefault(_canonical(package.version), package)
     finder.sources = sources
     return releases, finder
