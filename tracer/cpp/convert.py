@@ -367,6 +367,13 @@ class Unit:
             for usr, cursors in self._template_parameters.items()
         }
 
+    def results(self) -> dict[str, TypeRef]:
+        """Return what the checkout's functions return, by USR."""
+        return {
+            function.declaration.usr: self._type(self.f.clang_getCursorResultType(cursor))
+            for function, cursor in zip(self.functions, self._cursors, strict=True)
+        }
+
     def _last_declared(self, cursors: list[CXCursor]) -> list[CXCursor]:
         """Keep the parameters of one declaration where several were seen: only one of them can write the defaults."""
         names = [self._spelling(cursor) for cursor in cursors]

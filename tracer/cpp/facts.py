@@ -176,6 +176,7 @@ class UnitFacts:
             tuple(unit.aliases),
             frozenset(unit.templates),
             unit.template_parameters(),
+            unit.results(),
         )
 
     def plain_tree(self, key: int) -> Any:

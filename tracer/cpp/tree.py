@@ -214,6 +214,7 @@ class Tables:
         templates: names behind which a ``<`` opens template arguments.
         template_parameters: by USR, the ``template parameter`` nodes of each function and class template of the
             checkout.
+        results: by USR, what each function of the checkout returns.
     """
 
     files: tuple[str, ...]
@@ -222,6 +223,7 @@ class Tables:
     aliases: tuple[tuple[str, TypeRef], ...]
     templates: frozenset[str]
     template_parameters: dict[str, tuple[Node, ...]]
+    results: dict[str, TypeRef]
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -67,12 +67,13 @@ def plain_tables(tables: Tables) -> Any:
         tables.files, plain(tuple(tables.declarations.values())), tuple(classes), to_plain(constants),
         plain(tables.aliases), tuple(sorted(tables.templates)),
         tuple([(usr, to_plain(nodes)) for usr, nodes in tables.template_parameters.items()]),
+        plain(tables.results),
     )  # fmt: skip
 
 
 def tables(data: Any) -> Tables:
     """Rebuild a unit's tables."""
-    files, plain_declarations, plain_classes, plain_constants, aliases, templates, template_parameters = data
+    files, plain_declarations, plain_classes, plain_constants, aliases, templates, template_parameters, results = data
     declarations = {row[0]: Declaration(*row) for row in plain_declarations}
     constants: list[Node] = list(from_plain(plain_constants))
     classes: dict[str, Class] = {}
@@ -95,6 +96,7 @@ def tables(data: Any) -> Tables:
         tuple([(name, TypeRef(*type_)) for name, type_ in aliases]),
         frozenset(templates),
         {usr: from_plain(nodes) for usr, nodes in template_parameters},
+        {usr: TypeRef(*type_) for usr, type_ in results.items()},
     )
 
 
