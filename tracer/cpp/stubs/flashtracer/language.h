@@ -48,6 +48,11 @@ typedef __UINTPTR_TYPE__ uintptr_t;
 #define M_LN2 0.69314718055994530942
 #define M_PI 3.14159265358979323846
 
-// The condition of an assert stays in the tree; what happens when it fails is for the reader of the tree to decide.
+// The condition of an assert stays in the tree; what happens when it fails is for the reader of the tree to decide. A
+// build that defines NDEBUG has no asserts.
+#ifdef NDEBUG
+#define assert(...) ((void)0)
+#else
 #define assert(...) ::flashtracer_assert(static_cast<bool>(__VA_ARGS__), #__VA_ARGS__)
+#endif
 __attribute__((host, device)) void flashtracer_assert(bool condition, const char* text);
