@@ -7,33 +7,23 @@ from __future__ import annotations
 
 import os.path
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from tracer import folding
 from tracer.errors import NameNotFound
 from tracer.model import Confidence, Definition, Edge, How, Language
 
 if TYPE_CHECKING:
+    import networkx
+
     from tracer.route import Route
 
 LANGUAGE_ORDER = {language: position for position, language in enumerate(Language)}
 UNREACHED = 1_000_000
 _TOOLTIP_MEMBERS = 30
 _PLAIN_CALLS = {How.CALL, How.OVERLOAD, How.MEMBER, How.CONSTRUCTOR}
-
-
-class CallGraph(Protocol):
-    """What a picture needs of a ``networkx.MultiDiGraph``; named here because networkx carries no types."""
-
-    @property
-    def nodes(self) -> Callable[..., Iterable[tuple[str, Definition | None]]]:
-        """Nodes, called with the name of the attribute to yield."""
-
-    @property
-    def edges(self) -> Callable[..., Iterable[tuple[str, str, Edge]]]:
-        """Edges, called with the name of the attribute to yield."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +56,7 @@ class Node:
         step: 1-based number of the route's step, 0 off the route.
         on_branch: belongs to another way that leaves the route.
         distance: calls between the box and the route.
+        condition: of a box on another way: the condition under which it is taken, as in the source.
         tooltip: qualified names and places of the members, one a line.
     """
 
@@ -78,6 +69,7 @@ class Node:
     step: int
     on_branch: bool
     distance: int
+    condition: str
     tooltip: str
 
     @property
@@ -154,7 +146,9 @@ class Picture:
         return found
 
 
-def draw(graph: CallGraph, route: Route | None = None, prune: Prune | None = None, *, fold: bool = True) -> Picture:
+def draw(
+    graph: networkx.MultiDiGraph[str], route: Route | None = None, prune: Prune | None = None, *, fold: bool = True
+) -> Picture:
     """Make a picture of a call graph.
 
     Args:
@@ -195,10 +189,14 @@ def limited(picture: Picture, nodes: int, edges: int) -> Picture:
     return replace(smaller, cut=_cut(smaller, "the most important part"))
 
 
-def _facts(graph: CallGraph, route: Route | None) -> tuple[dict[str, Definition], list[Edge]]:
-    definitions = {key: value for key, value in graph.nodes(data="definition") if value is not None}
-    calls = [
-        edge for source, target, edge in graph.edges(data="edge") if source in definitions and target in definitions
+def _facts(graph: networkx.MultiDiGraph[str], route: Route | None) -> tuple[dict[str, Definition], list[Edge]]:
+    definitions: dict[str, Definition] = {
+        key: attributes["definition"] for key, attributes in graph.nodes(data=True) if attributes.get("definition")
+    }
+    calls: list[Edge] = [
+        attributes["edge"]
+        for source, target, attributes in graph.edges(data=True)
+        if source in definitions and target in definitions
     ]
     if route:
         for step in route.steps:
@@ -227,6 +225,7 @@ class _Groups:
         self.steps: dict[str, int] = {}
         self.labels: dict[str, str] = {}
         self.branch_boxes: dict[str, int] = {}
+        self.conditions: dict[str, str] = {}
         if route:
             for number, step in enumerate(route.steps, start=1):
                 self.steps.setdefault(step.definition.id, number)
@@ -234,6 +233,9 @@ class _Groups:
             for definition in (definition for branch in route.branches for definition in branch.definitions):
                 if self.box[definition.id] not in self.steps:
                     self.branch_boxes.setdefault(self.box[definition.id], len(self.branch_boxes))
+            for branch in route.branches:
+                if branch.definitions:
+                    self.conditions.setdefault(self.box[branch.definitions[0].id], branch.condition)
 
     def nodes(self) -> list[Node]:
         members: dict[str, list[Definition]] = defaultdict(list)
@@ -263,7 +265,7 @@ class _Groups:
         place = folding.folded_place(group)
         if len(files) == 1:
             place = os.path.basename(place)
-        lines = [f"{definition.qualified_name}  {definition.location}" for definition in group[:_TOOLTIP_MEMBERS]]
+        lines = [_line(f"{member.qualified_name} at {member.location}") for member in group[:_TOOLTIP_MEMBERS]]
         if len(group) > _TOOLTIP_MEMBERS:
             lines.append(f"… and {len(group) - _TOOLTIP_MEMBERS} more")
         return Node(
@@ -276,6 +278,7 @@ class _Groups:
             step=self.steps.get(box, 0),
             on_branch=box in self.branch_boxes,
             distance=distance,
+            condition=self.conditions.get(box, ""),
             tooltip="\n".join([first.kind, *lines]),
         )
 
@@ -303,14 +306,13 @@ class _Groups:
         for call in self.calls:
             between[self.box[call.source], self.box[call.target]].append(call)
         distance = self._distances()
-        ways = list(on_branch)
 
         def importance(arrow: Arrow) -> tuple[object, ...]:
             pair = arrow.source, arrow.target
             if arrow.on_route:
                 return 0, on_route[pair]
             if arrow.on_branch:
-                return 1, ways.index(pair)
+                return 1, on_branch[pair]
             ends = [distance.get(box, UNREACHED) for box in pair]
             return 2, max(ends), between[pair][0].call_site, pair
 
@@ -326,7 +328,7 @@ class _Groups:
         target: str,
         calls: Sequence[Edge],
         position: int | None,
-        on_branch: Mapping[tuple[str, str], str],
+        on_branch: Mapping[tuple[str, str], int],
     ) -> Arrow:
         order = {confidence: rank for rank, confidence in enumerate(Confidence)}
         chosen = min(calls, key=lambda call: (call.how is not How.LAUNCH, call.how in _PLAIN_CALLS, call.call_site))
@@ -335,12 +337,9 @@ class _Groups:
         words = [] if chosen.how in _PLAIN_CALLS else [chosen.how.value.replace("_", " ")]
         if position is not None and chosen.call_site.line:
             words.append(f":{chosen.call_site.line}")
-        condition = on_branch.get((source, target), "")
-        if condition:
-            words.append(condition)
         if len(calls) > 1 and position is None:
             words.append(f"×{len(calls)}")
-        sites = sorted({f"{call.how.value.replace('_', ' ')} at {call.call_site}" for call in calls})
+        sites = sorted({_line(f"{call.how.value.replace('_', ' ')} at {call.call_site}") for call in calls})
         return Arrow(
             source=source,
             target=target,
@@ -353,10 +352,10 @@ class _Groups:
             tooltip="\n".join(sites[:_TOOLTIP_MEMBERS]),
         )
 
-    def _ways(self) -> tuple[dict[tuple[str, str], int], dict[tuple[str, str], str]]:
-        """The pairs of boxes that the route and its branches go along, with edge position and condition."""
+    def _ways(self) -> tuple[dict[tuple[str, str], int], dict[tuple[str, str], int]]:
+        """The pairs of boxes that the route and its branches go along, each with its position."""
         on_route: dict[tuple[str, str], int] = {}
-        on_branch: dict[tuple[str, str], str] = {}
+        on_branch: dict[tuple[str, str], int] = {}
         if self.route:
             for position, edge in enumerate(self.route.edges):
                 if edge.source in self.box and edge.target in self.box:
@@ -366,9 +365,14 @@ class _Groups:
                     continue
                 way = [self.box[self.route.steps[branch.step - 1].definition.id]]
                 way += [self.box[definition.id] for definition in branch.definitions]
-                for position, pair in enumerate(zip(way, way[1:], strict=False)):
-                    on_branch.setdefault(pair, "" if position else branch.condition)
+                for pair in zip(way, way[1:], strict=False):
+                    on_branch.setdefault(pair, len(on_branch))
         return on_route, on_branch
+
+
+def _line(text: str) -> str:
+    """Return text as one line, whatever the names in it hold."""
+    return " ".join(text.split())
 
 
 def _spread(start: set[str], links: Mapping[str, set[str]]) -> dict[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import networkx
 import pytest
@@ -123,9 +124,10 @@ def test_route_only_keeps_the_branch_and_says_how_much_is_left_out() -> None:
     assert whole.cut == ""
 
 
-def test_the_condition_stands_on_the_first_arrow_of_a_branch_only() -> None:
-    labels = [edge.label for edge in draw(s.graph(), s.ROUTE, Prune(hops=0)).edges if edge.on_branch]
-    assert labels == ["params.num_splits > 1", "", "launch"]
+def test_the_condition_stands_at_the_first_box_of_a_branch_only() -> None:
+    picture = draw(s.graph(), s.ROUTE, Prune(hops=0))
+    assert [node.condition for node in picture.nodes if node.on_branch] == ["params.num_splits > 1", "", ""]
+    assert [edge.label for edge in picture.edges if edge.on_branch] == ["", "", "launch"]
 
 
 def test_hops_reach_what_the_route_calls_and_what_calls_it_but_no_cousins() -> None:
@@ -159,22 +161,23 @@ def test_hops_without_a_route_draw_everything() -> None:
 
 
 def test_what_the_route_names_is_drawn_even_where_the_graph_lacks_it() -> None:
-    picture = draw(networkx.MultiDiGraph(), s.ROUTE)
+    picture = draw(small(), s.ROUTE)
     assert len(picture.nodes) == 17
     assert sum(edge.on_route for edge in picture.edges) == 13
 
 
 def test_the_order_in_which_a_graph_was_built_does_not_matter() -> None:
     graph = s.graph()
-    nodes, edges = list(graph.nodes(data="definition")), list(graph.edges(data="edge"))
+    nodes: list[tuple[str, dict[str, Any]]] = [(key, graph.nodes[key]) for key in graph]
+    edges: list[tuple[str, str, dict[str, Any]]] = list(graph.edges(data=True))
     for seed in (1, 2, 3):
         shuffled: networkx.MultiDiGraph[str] = networkx.MultiDiGraph()
         random.Random(seed).shuffle(nodes)
         random.Random(seed).shuffle(edges)
-        for key, item in nodes:
-            shuffled.add_node(key, definition=item)
-        for source, target, item in edges:
-            shuffled.add_edge(source, target, edge=item)
+        for key, attributes in nodes:
+            shuffled.add_node(key, **attributes)
+        for source, target, linked in edges:
+            shuffled.add_edge(source, target, **linked)
         assert draw(shuffled, s.ROUTE) == draw(graph, s.ROUTE)
         assert draw(shuffled) == draw(graph)
 

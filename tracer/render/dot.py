@@ -20,6 +20,7 @@ CODE_FONT = "Courier"
 TITLE_FONT = "Helvetica"
 _LABEL = 46
 _EDGE_LABEL = 34
+_CONDITION = 44
 _FILE_LABEL = 60
 _ROW = 4
 _STYLES = {Confidence.EXACT: "solid", Confidence.INFERRED: "dashed", Confidence.AMBIGUOUS: "dotted"}
@@ -98,10 +99,12 @@ def _node(node: Node) -> str:
     if node.on_route:
         label = f"{node.step} {label}"
     place = _place(node)
-    width = max(cells(label) * SIZE, cells(place) * SMALL_SIZE) * ADVANCE / 72 + 0.24
+    condition = f"if {shortened(visible(node.condition), _CONDITION)}" if node.condition else ""
+    width = max(cells(label) * SIZE, max(cells(place), cells(condition)) * SMALL_SIZE) * ADVANCE / 72 + 0.24
+    small = "<BR/>".join(xml(line) for line in (place, condition) if line)
     name = f"<B>{xml(label)}</B>" if node.on_route else xml(label)
     attributes = [
-        f'label=<{name}<BR/><FONT POINT-SIZE="{SMALL_SIZE}" COLOR="{SMALL_TEXT}">{xml(place)}</FONT>>',
+        f'label=<{name}<BR/><FONT POINT-SIZE="{SMALL_SIZE}" COLOR="{SMALL_TEXT}">{small}</FONT>>',
         f"width={width:.2f}",
         f"tooltip={quoted(tooltip(node.tooltip))}",
     ]

@@ -49,6 +49,7 @@ def graph(picture: Picture, about: Identity | None = None) -> Data:
                 "step": node.step or None,
                 "on_route": node.on_route,
                 "on_branch": node.on_branch,
+                "condition": node.condition,
                 "count": node.count,
                 "members": [_definition(member) for member in node.members],
             }

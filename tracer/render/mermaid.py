@@ -77,7 +77,10 @@ def _label(node: Node) -> str:
     place = node.sublabel
     if len({member.location.file for member in node.members}) == 1:
         place = f"line {place.rpartition(':')[2]}"
-    return f'"{number}{name}{count}<br/><small>{_coded(visible(place))}</small>"'
+    small = _coded(visible(place))
+    if node.condition:
+        small += f"<br/>if {_coded(shortened(visible(node.condition), _LABEL))}"
+    return f'"{number}{name}{count}<br/><small>{small}</small>"'
 
 
 def _file(file: str) -> str:
