@@ -103,6 +103,8 @@ def test_a_checkout_can_be_sent_to_another_process(repository: Path) -> None:
         ("nothing/like/it", ("no such folder", "nothing")),
         ("other/readme.txt", ("is a file",)),
         ("", ("no checkout given",)),
+        ("long" * 2000, ("longlong", "cannot be looked up")),
+        ("~nobody-of-that-name/x", ("~nobody-of-that-name/x",)),
     ],
 )
 def test_what_is_no_checkout_is_said_in_one_line(

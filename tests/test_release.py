@@ -171,6 +171,12 @@ def test_without_an_index_the_message_says_what_is_left(index: Index, monkeypatc
     assert open_checkout("pypi:1.9").version == "1.9"
 
 
+def test_an_index_without_the_package(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", f"{index.url}/missing")
+    with pytest.raises(CheckoutError, match=r"has no source archive of flash-attn: .*404.*no release is cached"):
+        open_checkout("pypi:2.8.3")
+
+
 def test_an_archive_that_cannot_be_fetched(index: Index, own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = Index({"flash_attn-4.0.tar.gz": b""})
     monkeypatch.setenv("PIP_INDEX_URL", broken.url)

@@ -57,7 +57,16 @@ def open_checkout(spec: str, *, cache: bool = True, progress: Callable[[str], No
 
 
 def _path(text: str) -> Path:
-    return Path(text).expanduser()
+    try:
+        path = Path(text).expanduser()
+        path.exists()
+    except (OSError, RuntimeError) as error:
+        # A name that is too long, or ~somebody whom this machine does not know.
+        reason = getattr(error, "strerror", None) or error
+        raise CheckoutError(
+            f"{text[:80]} cannot be looked up: {reason}; give a checkout's root or pypi:VERSION"
+        ) from error
+    return path
 
 
 def _checkout(spec: str, root: Path, source: str, provenance: Callable[[], Provenance]) -> Checkout:

@@ -76,13 +76,11 @@ def _fetch(wanted: str, keep: bool, progress: Callable[[str], None] | None) -> P
     if progress is not None:
         progress(f"asking the package index for {DISTRIBUTION} {wanted or '(newest)'}")
     with _reasons() as reasons:
-        releases, finder = _releases(reasons)
+        releases, finder, failures = _releases()
         if not releases:
-            why = f": {reasons[0]}" if reasons else ""
-            raise CheckoutError(
-                f"the package index that pip is set to cannot be reached or has no source archive of "
-                f"{DISTRIBUTION}{why}; {_instead()}"
-            )
+            what = "cannot be reached" if failures else f"has no source archive of {DISTRIBUTION}"
+            why = ": " + (failures + reasons)[0] if failures + reasons else ""
+            raise CheckoutError(f"the package index that pip is set to {what}{why}; {_instead()}")
         final = [version for version in releases if not Version(version).is_prerelease] or list(releases)
         version = _canonical(wanted) if wanted else max(final, key=Version)
         if version not in releases:
@@ -97,33 +95,32 @@ def _fetch(wanted: str, keep: bool, progress: Callable[[str], None] | None) -> P
 
 
 def _instead() -> str:
-    kept = cache.kept_names(_SHELF)
-    cached = (
-        f"or one of the cached releases: {', '.join('pypi:' + name for name in kept)}" if kept else "none is cached"
-    )
-    return f"give a checkout's folder instead, {cached}"
+    kept = sorted(cache.kept_names(_SHELF), key=lambda name: [int(part) for part in re.findall(r"\d+", name)])
+    if not kept:
+        return "give a checkout's folder instead, no release is cached"
+    latest = ", ".join(f"pypi:{name}" for name in kept[:-6:-1])
+    more = f" and {len(kept) - 5} more" if len(kept) > 5 else ""
+    return f"give a checkout's folder instead, or a cached release: {latest}{more}"
 
 
-def _releases(reasons: list[str]) -> tuple[dict[str, Package], PackageFinder]:
-    """Return the source archives by version, from every place that pip would look at.
-
-    A place that fails is noted in ``reasons``; the others still count.
-    """
+def _releases() -> tuple[dict[str, Package], PackageFinder, list[str]]:
+    """Return the source archives by version, from every place that pip would look at, and the places' failures."""
     finder = _finder()
     sources = list(finder.sources)
     releases: dict[str, Package] = {}
+    failures: list[str] = []
     for source in sources:
         finder.sources = [source]
         try:
             found = list(finder.find_all_packages(DISTRIBUTION, allow_yanked=True))
         except Exception as error:  # whatever the HTTP library under unearth raises; its names change between versions
-            reasons.append(_one_line(error))
+            failures.append(_one_line(error))
             continue
         for package in found:
             if package.version:
                 releases.setdefault(_canonical(package.version), package)
     finder.sources = sources
-    return releases, finder
+    return releases, finder, failures
 
 
 def _finder() -> PackageFinder:

@@ -13,8 +13,8 @@ from tracer.extensions.model import Extension
 from tracer.model import Diagnostic, Location
 
 _BINDING = re.compile(r"^[ \t]*(?:PYBIND11_MODULE|TORCH_LIBRARY|STABLE_TORCH_LIBRARY)\s*\(\s*(\w+)", re.MULTILINE)
-#: Below csrc/; what lies deeper is the tests and examples of a vendored library.
-_DEPTH = 3
+#: Folders below the root; what lies deeper is the tests and examples of a vendored library.
+_DEPTH = 4
 
 
 def group_by_folder(checkout: Checkout) -> tuple[Extension, ...]:
@@ -22,7 +22,7 @@ def group_by_folder(checkout: Checkout) -> tuple[Extension, ...]:
 
     A guess, and each extension's diagnostics say so: files that no build lists any more are taken as well.
     """
-    units = [file for top in ("csrc", "hopper") for file in _units(checkout, top, _DEPTH)]
+    units = list(_units(checkout, "", _DEPTH))
     bindings: dict[str, tuple[str, Location]] = {}
     for file in units:
         try:
@@ -69,7 +69,7 @@ def _units(checkout: Checkout, folder: str, depth: int) -> Iterator[str]:
     for entry in entries:
         path = posixpath.join(folder, entry.name)
         if entry.is_dir(follow_symlinks=False):
-            if depth > 1:
+            if depth > 1 and not entry.name.startswith("."):
                 yield from _units(checkout, path, depth - 1)
         elif entry.name.endswith(UNIT_SUFFIXES) and checkout.exists(path):
             yield path
