@@ -14,7 +14,8 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +38,7 @@ ELEMENT_TYPES = {"fp32": ("float", 4), "fp16": ("half_t", 2), "bf16": ("bf16_t",
 
 #: Rows of a Q tile (B_r) and of a K/V tile (B_c) that the kernels can be compiled for.
 BLOCK_M = (32, 64, 128)
-BLOCK_N = (32, 64, 96, 128, 176, 256)
+BLOCK_N = (32, 64, 128, 256)
 MAX_HEAD_DIM = 256
 
 CPU = "cpu"
@@ -85,16 +86,11 @@ class Configuration:
         if self.block_m not in BLOCK_M or self.block_m < smallest_m:
             wanted = ", ".join(str(m) for m in BLOCK_M if m >= smallest_m)
             raise InvalidCall(f"block_m is {self.block_m}; {self.kernel} can be compiled for {wanted}")
-        if self.block_n not in self.block_n_choices():
-            wanted = ", ".join(map(str, self.block_n_choices()))
-            raise InvalidCall(f"block_n is {self.block_n}; {self.kernel} can be compiled for {wanted}")
+        if self.block_n not in BLOCK_N:
+            wanted = ", ".join(map(str, BLOCK_N))
+            raise InvalidCall(f"block_n is {self.block_n}; the kernels can be compiled for {wanted}")
         if self.head_dim != padded_head_dim(self.head_dim):
             raise InvalidCall(f"the compiled head dimension is {self.head_dim}; it is a multiple of 32 up to 256")
-
-    def block_n_choices(self) -> tuple[int, ...]:
-        """Return the values of B_c that this kernel's lanes can share evenly."""
-        step = 16 if self.kernel == FORWARD_2_MMA else 32
-        return tuple(n for n in BLOCK_N if n % step == 0)
 
     def macros(self) -> list[str]:
         """Return the compiler arguments that launch.cuh reads the template arguments from."""
@@ -163,17 +159,18 @@ def find_nvcc() -> Compiler:
         if path:
             return Compiler(path, _version_of(path, -1))
     raise MissingCompiler(
-        "running the reference kernel on a GPU needs nvcc; install the CUDA toolkit and put nvcc on the path or set CUDA_HOME"
+        "running the reference kernel on a GPU needs nvcc; install the CUDA toolkit, and set CUDA_HOME if nvcc is not "
+        "on the path"
     )
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _version_of(path: str, line: int) -> str:
     output = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout.strip()
     return output.splitlines()[line] if output else path
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _processor_flags() -> tuple[str, ...]:
     """Vector instructions of this processor, named one by one so that the cache key holds them."""
     if platform.machine() not in ("x86_64", "AMD64"):
@@ -187,21 +184,27 @@ def _processor_flags() -> tuple[str, ...]:
 
 
 def compile_command(configuration: Configuration, source_root: Path, output: Path) -> list[str]:
-    """Return the command line that compiles a configuration from ``source_root`` to ``output``."""
+    """Return the command line that compiles a kernel from ``source_root`` to ``output``.
+
+    For a GPU that is the finished library; for the CPU it lacks the runtime, which is compiled once for all kernels.
+    """
     source = str(source_root / "kernels" / f"{configuration.kernel}.cu")
     if configuration.target != CPU:
-        hidden = "-Xcompiler=-fPIC,-fvisibility=hidden"
         return [
-            find_nvcc().path, "-std=c++17", "-O3", f"-arch={configuration.target}", "-lineinfo", "-shared", hidden,
-            *configuration.macros(), source, "-o", str(output),
+            find_nvcc().path, "-std=c++17", "-O3", f"-arch={configuration.target}", "-lineinfo", "-shared",
+            "-Xcompiler=-fPIC,-fvisibility=hidden", *configuration.macros(), source, "-o", str(output),
         ]  # fmt: skip
-    optimisation = ["-O1", "-g", "-fsanitize=address"] if configuration.sanitize else ["-O2", "-ftree-vectorize"]
-    # Symbols are hidden, or the loader would share one library's inline variables with the next.
     return [
-        find_cxx().path, "-std=c++17", *optimisation, *_processor_flags(), "-fPIC", "-shared", "-pthread",
-        "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror=return-type", "-Wno-unknown-pragmas",
-        *configuration.macros(), "-x", "c++", source, "-o", str(output),
+        find_cxx().path, *_cxx_flags(configuration.sanitize), "-shared", *configuration.macros(), "-x", "c++", source,
+        "-o", str(output),
     ]  # fmt: skip
+
+
+def _cxx_flags(sanitize: bool) -> list[str]:
+    # Symbols are hidden, or the loader would share one library's variables with the next.
+    optimisation = ["-O1", "-g", "-fsanitize=address"] if sanitize else ["-O2"]
+    warnings = ["-Wall", "-Wextra", "-Wno-unknown-pragmas"]
+    return ["-std=c++17", *optimisation, *_processor_flags(), "-fPIC", "-pthread", "-fvisibility=hidden", *warnings]
 
 
 def library_path(configuration: Configuration, source_root: Path = PACKAGE) -> Path:
@@ -211,13 +214,9 @@ def library_path(configuration: Configuration, source_root: Path = PACKAGE) -> P
         MissingCompiler: there is no compiler for the configuration's target.
     """
     compiler = find_cxx() if configuration.target == CPU else find_nvcc()
-    digest = hashlib.sha256()
-    digest.update("\0".join(compile_command(configuration, Path("."), Path("library.so"))).encode())
-    digest.update(compiler.version.encode())
-    for folder in ("kernels", "cpu"):
-        for path in sorted((source_root / folder).iterdir()):
-            digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return Path(user_cache_dir("flashtracer")) / "kernels" / f"{configuration.kernel}-{digest.hexdigest()[:24]}.so"
+    command = compile_command(configuration, Path("."), Path("library.so"))
+    sources = [path for folder in ("kernels", "cpu") for path in sorted((source_root / folder).iterdir())]
+    return _cached(f"{configuration.kernel}-{_digest(compiler, command, sources)}.so")
 
 
 def build(configuration: Configuration, source_root: Path = PACKAGE) -> Path:
@@ -234,16 +233,45 @@ def build(configuration: Configuration, source_root: Path = PACKAGE) -> Path:
     path = library_path(configuration, source_root)
     if path.exists():
         return path
+    command = compile_command(configuration, source_root, path)
+    if configuration.target == CPU:
+        command += ["-x", "none", str(_build_runtime(configuration.sanitize, source_root))]
+    return _compile(command, path)
+
+
+def _build_runtime(sanitize: bool, source_root: Path) -> Path:
+    source = source_root / "cpu" / "runtime.cpp"
+    command = [find_cxx().path, *_cxx_flags(sanitize), "-c"]
+    path = _cached(f"runtime-{_digest(find_cxx(), command, sorted(source.parent.iterdir()))}.o")
+    with _runtime_lock:
+        return path if path.exists() else _compile([*command, str(source), "-o", str(path)], path)
+
+
+_runtime_lock = threading.Lock()
+
+
+def _cached(name: str) -> Path:
+    return Path(user_cache_dir("flashtracer")) / "kernels" / name
+
+
+def _digest(compiler: Compiler, command: Sequence[str], sources: Iterable[Path]) -> str:
+    digest = hashlib.sha256("\0".join([compiler.version, *command]).encode())
+    for path in sources:
+        digest.update(b"\0" + path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:24]
+
+
+def _compile(command: list[str], path: Path) -> Path:
+    """Run a command that writes ``path``. Whole or not at all: another process never sees a half-written file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix="building-") as folder:
         unfinished = Path(folder) / path.name
-        command = compile_command(configuration, source_root, unfinished)
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        words = [str(unfinished) if word == str(path) else word for word in command]
+        result = subprocess.run(words, capture_output=True, text=True, check=False)
         if result.returncode != 0:
             lines = result.stderr.strip().splitlines()
             told = [line for line in lines if "error" in line][:5] or lines[:5]
-            raise CompileError(f"{command[0]} cannot compile {configuration.kernel}: " + "\n  ".join(told))
-        # Whole or not at all: another process never sees a half-written library.
+            raise CompileError(f"{command[0]} cannot compile {path.name}: " + "\n  ".join(told))
         os.replace(unfinished, path)
     return path
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from refkernel.build import BACKWARD_2, CPU, FORWARD_1, FORWARD_2_MMA, Configuration, padded_head_dim
 from refkernel.counting import window_limits
 from refkernel.errors import InvalidCall, NotSupported
-from refkernel.library import AttentionShape, Buffer, Execution, load
+from refkernel.library import DEFAULT_EXECUTION, AttentionShape, Buffer, Execution, load
 
 DTYPES = {torch.float32: "fp32", torch.float16: "fp16", torch.bfloat16: "bf16"}
 
@@ -88,7 +88,8 @@ def check_inputs(q: Tensor, k: Tensor, v: Tensor, options: Options) -> None:
     slopes = options.alibi_slopes
     if slopes is not None:
         if slopes.shape not in ((heads_q,), (batch, heads_q)):
-            raise InvalidCall(f"alibi_slopes has shape {tuple(slopes.shape)}; expected ({heads_q},) or ({batch}, {heads_q})")
+            shapes = f"({heads_q},) or ({batch}, {heads_q})"
+            raise InvalidCall(f"alibi_slopes has shape {tuple(slopes.shape)}; expected {shapes}")
         if slopes.dtype != torch.float32 or slopes.device != q.device:
             raise InvalidCall(f"alibi_slopes is {slopes.dtype} on {slopes.device}; expected float32 on {q.device}")
 
@@ -106,15 +107,15 @@ def _check_cu_seqlens(q: Tensor, k: Tensor, options: Options) -> int:
             raise InvalidCall(f"{name} must be a contiguous one-dimensional int32 tensor on {q.device}")
         batch = starts.shape[0] - 1 if batch is None else batch
         if starts.shape[0] != batch + 1 or batch < 0:
-            raise InvalidCall(f"{name} has {starts.shape[0]} entries; cu_seqlens_q and cu_seqlens_k need batch + 1 each")
+            raise InvalidCall(f"{name} has {starts.shape[0]} entries; both cu_seqlens need batch + 1")
         # Values can be looked at only where they are at hand: not on a GPU, not while a compiler traces.
         if starts.device.type == "cpu" and type(starts) is Tensor:
             values = starts.tolist()
             differences = [end - start for start, end in zip(values, values[1:], strict=False)]
             if values[0] != 0 or values[-1] != tensor.shape[0] or min(differences, default=0) < 0:
-                raise InvalidCall(f"{name} must rise from 0 to the {tensor.shape[0]} rows of its tensor; it is {values}")
+                raise InvalidCall(f"{name} is {values}; it must rise from 0 to {tensor.shape[0]}, its tensor's rows")
             if max(differences, default=0) > longest:
-                raise InvalidCall(f"{name} holds a sequence of {max(differences)} rows, more than its max_seqlen {longest}")
+                raise InvalidCall(f"{name} holds a sequence of {max(differences)} rows; its max_seqlen is {longest}")
     assert batch is not None
     return batch
 
@@ -179,7 +180,7 @@ def lse_shape(q: Tensor, options: Options) -> tuple[int, ...]:
 
 def forward_into(
     kernel: str, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, options: Options,
-    execution: Execution = Execution(),
+    execution: Execution = DEFAULT_EXECUTION,
 ) -> None:  # fmt: skip
     """Run a forward kernel and store every element of ``out`` and ``lse``.
 
@@ -222,7 +223,7 @@ def forward_into(
 
 def backward_into(
     dout: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor,
-    dq: Tensor, dk: Tensor, dv: Tensor, options: Options, execution: Execution = Execution(),
+    dq: Tensor, dk: Tensor, dv: Tensor, options: Options, execution: Execution = DEFAULT_EXECUTION,
 ) -> None:  # fmt: skip
     """Run the backward kernel and store every element of ``dq``, ``dk`` and ``dv``.
 
@@ -255,4 +256,5 @@ def backward_into(
     _run(BACKWARD_2, tensors, q, k, options, execution)
     dq.copy_(dq_sum)
     for total, heads in ((dk, dk_heads), (dv, dv_heads)):
-        total.copy_(heads.unflatten(-2, (k.shape[-2], -1)).float().sum(-2))
+        group = q.shape[-2] // k.shape[-2]
+        total.copy_(heads.view(*k.shape[:-1], group, k.shape[-1]).float().sum(-2))

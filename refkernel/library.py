@@ -90,6 +90,10 @@ class Execution:
     stream: int = 0
 
 
+#: One OS thread per processor, first thread first; on a GPU the default stream.
+DEFAULT_EXECUTION = Execution()
+
+
 class _Shape(ctypes.Structure):
     _fields_ = [
         *(
@@ -140,7 +144,7 @@ class Library:
         self.shared_bytes: int = self._library.shared_bytes()
 
     def run(
-        self, tensors: Mapping[str, Buffer], shape: AttentionShape, execution: Execution = Execution()
+        self, tensors: Mapping[str, Buffer], shape: AttentionShape, execution: Execution = DEFAULT_EXECUTION
     ) -> dict[str, TensorBytes]:
         """Run the kernel.
 
@@ -174,7 +178,7 @@ class Library:
         }
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def load(configuration: Configuration, source_root: Path = PACKAGE) -> Library:
     """Return the loaded library of a configuration, built first if need be. Raises as ``build`` does."""
     return Library(build(configuration, source_root))

@@ -139,8 +139,8 @@ def flash_attn_func(
         block_n: B_c; 0 for the kernel's default.
 
     Returns:
-        O as ``q``; with ``return_attn_probs`` the tuple O, LSE (batch, heads_q, seqlen_q) float32, None. A row that sees
-        nothing has O = 0 and LSE = +inf.
+        O as ``q``; with ``return_attn_probs`` the tuple O, LSE (batch, heads_q, seqlen_q) float32, None. A row that
+        sees nothing has O = 0 and LSE = +inf.
 
     Raises:
         InvalidCall: an argument is wrong.

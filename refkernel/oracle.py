@@ -50,28 +50,27 @@ def attention(q: Tensor, k: Tensor, v: Tensor, options: Options, dout: Tensor | 
     if options.cu_seqlens_q is None or options.cu_seqlens_k is None:
         batch = q.shape[0]
         lse = q.new_zeros((batch, heads_q, q.shape[1]))
-        sequences = [((b,), (b,)) for b in range(batch)]
-        lse_at = [lse[b] for b in range(batch)]
+        parts = [(q[b], k[b], v[b], dout[b], out[b], lse[b], dq[b], dk[b], dv[b]) for b in range(batch)]
     else:
         lse = q.new_zeros((heads_q, q.shape[0]))
         starts_q, starts_k = options.cu_seqlens_q.tolist(), options.cu_seqlens_k.tolist()
         batch = len(starts_q) - 1
-        sequences = [
-            ((slice(starts_q[b], starts_q[b + 1]),), (slice(starts_k[b], starts_k[b + 1]),)) for b in range(batch)
-        ]
-        lse_at = [lse[:, starts_q[b] : starts_q[b + 1]] for b in range(batch)]
+        parts = []
+        for b in range(batch):
+            i, j = slice(starts_q[b], starts_q[b + 1]), slice(starts_k[b], starts_k[b + 1])
+            parts.append((q[i], k[j], v[j], dout[i], out[i], lse[:, i], dq[i], dk[j], dv[j]))
     slopes = options.alibi_slopes
-    for b, (rows_q, rows_k) in enumerate(sequences):
+    # All that follows are views: what is stored into a part is stored into the whole.
+    for b, (q_b, k_b, v_b, dout_b, out_b, lse_b, dq_b, dk_b, dv_b) in enumerate(parts):
         for head in range(heads_q):
             head_k = head // (heads_q // k.shape[-2])
-            Q, K, V, dO = q[rows_q][:, head], k[rows_k][:, head_k], v[rows_k][:, head_k], dout[rows_q][:, head]
             slope = 0.0 if slopes is None else float(slopes.expand(batch, heads_q)[b, head])
-            one = _one_head(Q, K, V, dO, options, slope)
-            out[rows_q][:, head] = one.out
-            lse_at[b][head] = one.lse
-            dq[rows_q][:, head] = one.dq
-            dk[rows_k][:, head_k] += one.dk
-            dv[rows_k][:, head_k] += one.dv
+            one = _one_head(q_b[:, head], k_b[:, head_k], v_b[:, head_k], dout_b[:, head], options, slope)
+            out_b[:, head] = one.out
+            lse_b[head] = one.lse
+            dq_b[:, head] = one.dq
+            dk_b[:, head_k] += one.dk
+            dv_b[:, head_k] += one.dv
     return Attention(out, lse, dq, dk, dv)
 
 

@@ -1,4 +1,4 @@
-// Global memory as a kernel sees it on the CPU: every access is checked against the tensor's size and its bytes are
+// Global memory as a kernel sees it on the CPU: every access is checked against the tensor's size, and its bytes are
 // counted under the tensor's number.
 #pragma once
 #include <type_traits>
@@ -46,6 +46,13 @@ class GlobalPtr {
     return data_ + index;
   }
 
+  // Stores `count` elements from `values` at `index`; counts them as stored.
+  void store_range(size_t index, const Value* values, size_t count) const {
+    check(index, count);
+    cuda_on_cpu::block->counts.stored[tensor_] += (long long)(count * sizeof(T));
+    std::memcpy(data_ + index, values, count * sizeof(T));
+  }
+
   // Adds to an element that other blocks may add to at the same time. Counts as one load and one store.
   void atomic_add(size_t index, float value) const {
     static_assert(std::is_same_v<T, float>);
@@ -64,9 +71,7 @@ class GlobalPtr {
 
  private:
   void check(size_t index, size_t count) const {
-    if (index + count <= size_t(elements_)) return;
-    cuda_on_cpu::block->fail("out of bounds: element " + std::to_string((long long)(index + count - 1)) + " of " +
-                             name_ + ", which has " + std::to_string(elements_));
+    if (index + count > size_t(elements_)) cuda_on_cpu::fail_out_of_bounds(name_, index + count - 1, elements_);
   }
 
   T* data_;

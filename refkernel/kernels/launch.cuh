@@ -8,8 +8,6 @@
 //   SOFTCAP, ALIBI  0 or 1
 #pragma once
 #include <cstdio>
-#include <cstring>
-#include <string>
 
 #include "attention_shape.cuh"
 
@@ -48,42 +46,41 @@ EXPORT size_t attention_call_bytes() { return sizeof(AttentionCall); }
 #define TENSOR(T, NAME) \
   GlobalPtr<T>(static_cast<T*>(call->data[tensor_##NAME]), call->elements[tensor_##NAME], tensor_##NAME, #NAME)
 
-inline int report(AttentionCall* call, const char* text) {
-  std::snprintf(call->report, sizeof call->report, "%s", text);
-  return *text ? 1 : 0;
-}
-
 // Runs kernel(arguments...) on a grid. Returns 0, or 1 with call->report filled in.
 #ifdef __CUDACC__
 
 template <typename Kernel, typename... Arguments>
 int launch(AttentionCall* call, Kernel kernel, dim3 grid, int threads, size_t shared_bytes, Arguments... arguments) {
-  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return report(call, "");
+  call->report[0] = 0;
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return 0;
   // A kernel gets more than 48 KB of dynamic shared memory only when it asks for it.
   cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(shared_bytes));
   if (error == cudaSuccess) {
     kernel<<<grid, threads, shared_bytes, static_cast<cudaStream_t>(call->stream)>>>(arguments...);
     error = cudaGetLastError();
   }
-  if (error == cudaSuccess) return report(call, "");
-  const std::string text = std::string(cudaGetErrorString(error)) + " (" + std::to_string(shared_bytes) +
-                           " bytes of shared memory, " + std::to_string(threads) + " threads)";
-  return report(call, text.c_str());
+  if (error == cudaSuccess) return 0;
+  std::snprintf(call->report, sizeof call->report, "%s (%zu bytes of shared memory, %d threads a block)",
+                cudaGetErrorString(error), shared_bytes, threads);
+  return 1;
 }
 
 #else
 
 template <typename Kernel, typename... Arguments>
 int launch(AttentionCall* call, Kernel kernel, dim3 grid, int threads, size_t shared_bytes, Arguments... arguments) {
-  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return report(call, "");
-  cuda_on_cpu::ByteCounts counts;
-  const std::string text = cuda_on_cpu::run_grid(grid, dim3(threads), shared_bytes, {call->os_threads, call->reversed},
-                                                 counts, [=] { kernel(arguments...); });
+  call->report[0] = 0;
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return 0;
+  const auto run_thread = [=] { kernel(arguments...); };
+  const auto call_it = [](const void* it) { (*static_cast<decltype(&run_thread)>(it))(); };
+  cuda_on_cpu::ByteCounts counts = {};
+  cuda_on_cpu::run_grid(grid, dim3(threads), shared_bytes, {call->os_threads, call->reversed}, call_it, &run_thread,
+                        counts, call->report, sizeof call->report);
   for (int i = 0; i < kTensors; i++) {
     call->loaded[i] += counts.loaded[i];
     call->stored[i] += counts.stored[i];
   }
-  return report(call, text.c_str());
+  return call->report[0] != 0;
 }
 
 #endif
