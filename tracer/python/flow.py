@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from tracer.model import Location
-from tracer.python.conditions import fold
+from tracer.python.conditions import UNDECIDED, fold
 from tracer.python.syntax import Scope
 
 
@@ -135,8 +135,9 @@ class _Walker:
                 self.define(node)
             case ast.If():
                 self.expression(node.test)
-                holds = fold(node.test, self.env, self.outer)
-                self.branches([node.body, node.orelse], [holds is False, holds is True])
+                value = fold(node.test, self.env, self.outer)
+                decided = value is not UNDECIDED
+                self.branches([node.body, node.orelse], [decided and not value, decided and bool(value)])
             case ast.Try():
                 self.attempt(node)
             case ast.For() | ast.AsyncFor():

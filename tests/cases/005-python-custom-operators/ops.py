@@ -73,3 +73,12 @@ def use(x):
     torch.ops.ns.third(x)
     torch.ops.old.fourth(x)
     return torch.ops.ns.first._schema.name()
+
+
+@torch.library.impl(library, "fifth", "CUDA")
+def fifth(x):
+    return x
+
+
+def more(x):
+    return torch.ops.old.fifth(x)

@@ -34,3 +34,11 @@ class Outer(nn.Module):
         plain.step()
         maybe.step().step()
         return self.inner(x)
+
+
+class Third:
+    def __init__(self):
+        self.plain = Plain()
+
+    def go(self):
+        return self.plain.step()

@@ -1,0 +1,5 @@
+from pack.side import *
+
+
+def go():
+    return step()

@@ -1,0 +1,2 @@
+def fwd():
+    return None
