@@ -196,6 +196,18 @@ def test_without_a_list_the_folders_decide_and_say_so(checkout_with: Write, setu
     assert all("taken by folder" in extension.diagnostics[0].message for extension in found)
 
 
+def test_a_listed_link_counts_where_it_stays_inside(checkout_with: Write, tmp_path: Path) -> None:
+    names = ["in.cu", "out.cu", "folder.cu", "linked/api.cpp"]
+    setup = f"E = XExtension('m', {[f'csrc/attn/{name}' for name in names]})"
+    folder = checkout_with({**FILES, "setup.py": setup, "csrc/attn/folder.cu/x.h": ""})
+    (tmp_path / "outside.cu").touch()
+    (folder / "csrc/attn/in.cu").symlink_to("fwd_32.cu")
+    (folder / "csrc/attn/out.cu").symlink_to(tmp_path / "outside.cu")
+    (folder / "csrc/attn/linked").symlink_to(folder / "csrc/tiny")
+    (extension,) = read_extensions(open_checkout(str(folder)))
+    assert extension.sources == ("csrc/attn/in.cu", "csrc/attn/linked/api.cpp")
+
+
 def test_what_cannot_be_understood_is_counted(checkout_with: Write) -> None:
     (extension,) = extensions(checkout_with, 'E = XExtension("m", ["csrc/attn/api.cpp", compute()])')
     assert extension.sources == ("csrc/attn/api.cpp",)

@@ -14,11 +14,13 @@ from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import platformdirs
 import pytest
 from conftest import SMALL
 from releases import release_checkout
 
 from tracer.checkout import open_checkout
+from tracer.checkout.cache import cache_folder
 from tracer.checkout.identity import stated_tag
 from tracer.checkout.pip_settings import read_pip_settings
 from tracer.checkout.release import unpack_source_archive
@@ -212,6 +214,15 @@ def test_a_cache_that_cannot_be_written_is_said_and_done_without(
     checkout = open_checkout("pypi:2.8.3", progress=told.append)
     assert checkout.read_text("csrc/tiny/api.cpp") == SMALL["csrc/tiny/api.cpp"]
     assert any("cannot be written" in line and "FLASHTRACER_CACHE" in line for line in told)
+
+
+@pytest.mark.parametrize("xdg", [None, "", "/somewhere/else"])
+def test_the_cache_is_where_the_platform_keeps_caches(monkeypatch: pytest.MonkeyPatch, xdg: str | None) -> None:
+    monkeypatch.delenv("FLASHTRACER_CACHE", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    if xdg is not None:
+        monkeypatch.setenv("XDG_CACHE_HOME", xdg)
+    assert cache_folder() == Path(platformdirs.user_cache_dir("flashtracer", appauthor=False))
 
 
 def test_without_the_cache_nothing_is_kept(index: Index, own_cache: Path) -> None:

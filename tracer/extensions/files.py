@@ -95,17 +95,25 @@ class _Folders:
 
     def __init__(self, checkout: Checkout) -> None:
         self._checkout = checkout
-        self._names: dict[str, frozenset[str]] = {}
+        self._files: dict[str, dict[str, bool]] = {}
 
     def have(self, path: str) -> bool:
         folder, _, name = path.rpartition("/")
-        if folder not in self._names:
-            try:
-                self._names[folder] = frozenset(os.listdir(self._checkout.root / folder))
-            except OSError:
-                self._names[folder] = frozenset()
-        # The listing rules out; a name that is in it may still be a folder, or a link that leads out.
-        return name in self._names[folder] and self._checkout.exists(path)
+        if folder not in self._files:
+            self._files[folder] = self._listing(folder)
+        # A name that is not certain may be a folder, or a link that leads out.
+        return name in self._files[folder] and (self._files[folder][name] or self._checkout.exists(path))
+
+    def _listing(self, folder: str) -> dict[str, bool]:
+        """Return the names in a folder, each with whether it certainly is a file of the checkout."""
+        whole = self._checkout.root / folder
+        try:
+            with os.scandir(whole) as entries:
+                real = os.path.join(os.path.realpath(self._checkout.root), *folder.split("/"))
+                inside = os.path.realpath(whole) == os.path.normpath(real)
+                return {entry.name: inside and entry.is_file(follow_symlinks=False) for entry in entries}
+        except OSError:
+            return {}
 
 
 def _matches(checkout: Checkout, pattern: str) -> list[str]:
