@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os.path
+import re
 
 from tracer.model import Confidence
 from tracer.picture import Arrow, Node, Picture, limited
@@ -13,6 +14,9 @@ from tracer.render.wording import LANGUAGE_NAMES
 # Mermaid refuses a chart that reaches either limit, and shows an error in its place.
 EDGES = 500
 CHARACTERS = 50_000
+# An underscore inside a word begins no emphasis; everywhere else it may.
+_UNSAFE = re.compile(r"[\"#&<>`*\\~;%{}|]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+_UNSAFE_BESIDE_STYLE = re.compile(rf"{_UNSAFE.pattern}|:")
 _LABEL = 46
 _EDGE_LABEL = 34
 
@@ -67,7 +71,11 @@ def quoted(text: str) -> str:
 
 
 def _coded(text: str) -> str:
-    return "".join(f"#{ord(character)};" if character in '"#&<>`*_\\~;%{}|' else character for character in text)
+    unsafe = _UNSAFE
+    if "style" in text or "classDef" in text:
+        # Mermaid takes a semicolon away from what looks like a style statement, even inside a label.
+        unsafe = _UNSAFE_BESIDE_STYLE
+    return unsafe.sub(lambda match: f"#{ord(match.group())};", text)
 
 
 def _label(node: Node) -> str:
