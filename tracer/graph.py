@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tracer.checkout import Checkout
@@ -116,9 +117,10 @@ class Program:
     def call_sites(self, id: str) -> tuple[CallSite, ...]:
         """Return the call sites of a definition in source order, calls that leave Python joined to their bindings."""
         if id.startswith("binding:"):
-            binding, _ = self._binding_by_id[id]
+            binding, extension = self._binding_by_id[id]
             place = binding.definition.location
-            return (CallSite(id, binding.definition.name, place, Outcome.RESOLVED, binding.targets),)
+            targets = tuple(replace(target, through=extension.location) for target in binding.targets)
+            return (CallSite(id, binding.definition.name, place, Outcome.RESOLVED, targets),)
         if not id.startswith("python:"):
             return self._source_of(id).call_sites(id)
         return tuple(self._joined(site) for site in self.python.call_sites(id))

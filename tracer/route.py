@@ -118,8 +118,8 @@ def trace(program: Program, entry: str = DEFAULT_ENTRY, to: str | None = None, w
         wanted: which alternatives to take where dispatch branches.
 
     Raises:
-        NameNotFound: no function has one of the names, or no specialization fits ``wanted``.
-        NoRoute: both exist, but no chain of calls leads from one to the other.
+        NameNotFound: no function has one of the names.
+        NoRoute: both exist, but no chain of calls leads from one to the other, or no kernel fits ``wanted``.
     """
     return _Tracer(program, wanted or Wanted()).trace(entry, to)
 
@@ -146,7 +146,7 @@ class _Tracer:
         if early is not None:
             program.source(early)  # parses while Python is read
         start = program.find(entry)
-        way = self.to_the_work(start.id) if to is None else self.shortest(start, to)
+        way = self.to_the_work(start.id) if to is None else self.to_name(start, to)
         edges = tuple(way)
         steps = self.steps([start.id, *(edge.target for edge in way)], way)
         branches = self.branches(steps) if to is None else ()
@@ -242,14 +242,30 @@ class _Tracer:
         """Return the edges to try from a definition, in order, without what the caller does not want."""
         return self.narrowed(list(self.out_edges(id)))
 
-    def shortest(self, start: Definition, to: str) -> list[Edge]:
+    def to_name(self, start: Definition, to: str) -> list[Edge]:
+        """Return the way to a function of a name: along the plain route as far as that leads towards it.
+
+        The shortest way alone would often take a special case, because that has fewer steps than the plain one.
+        """
+        plain = self.first_way(start.id, self.is_the_work) or []
+        for length in range(len(plain), -1, -1):
+            way = self.shortest(plain[length - 1].target if length else start.id, to)
+            if way is not None and (way or length):
+                return [*plain[:length], *way]
+        target = self.program.find(to)
+        raise NoRoute(
+            f"no chain of calls leads from {start.qualified_name} to {target.qualified_name} ({target.location}) in "
+            f"{self.program.where()}; name another entry with --entry, or leave out --to"
+        )
+
+    def shortest(self, start: str, to: str) -> list[Edge] | None:
         """Return the shortest way to a function of a name; of equally short ones the first in source order."""
         last = re.split(r"::|\.", to)[-1]
-        before: dict[str, Edge | None] = {start.id: None}
-        waiting = [start.id]
+        before: dict[str, Edge | None] = {start: None}
+        waiting = [start]
         for id in waiting:
             definition = self.program.definition(id)
-            if id != start.id and definition.name == last and _answers_to(definition, to):
+            if definition.name == last and _answers_to(definition, to):
                 way: list[Edge] = []
                 edge = before[id]
                 while edge is not None:
@@ -260,11 +276,7 @@ class _Tracer:
                 if edge.target not in before:
                     before[edge.target] = edge
                     waiting.append(edge.target)
-        target = self.program.find(to)
-        raise NoRoute(
-            f"no chain of calls leads from {start.qualified_name} to {target.qualified_name} ({target.location}) in "
-            f"{self.program.where()}; {len(before)} functions are reached from {start.name}"
-        )
+        return None
 
     # -- alternatives -------------------------------------------------------------------------------------------------
     def steps(self, ids: Sequence[str], edges: Sequence[Edge]) -> tuple[Step, ...]:
@@ -353,8 +365,9 @@ class _Tracer:
             sizes = {int(a) for _, d in rows for a in d.template_arguments if a.isdigit()}
             size = min((size for size in sizes if size >= wanted.head_dim), default=None)
             if sizes and size is None:
-                raise NameNotFound(
-                    "kernel for head dimension", str(wanted.head_dim), self.program.where(), map(str, sorted(sizes))
+                known = ", ".join(map(str, sorted(sizes)))
+                raise NoRoute(
+                    f"no kernel holds head dimension {wanted.head_dim} in {self.program.where()}; there are {known}"
                 )
             rows = [(e, d) for e, d in rows if not sizes or str(size) in d.template_arguments]
         return [edge for edge, _ in rows]

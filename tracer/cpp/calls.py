@@ -47,6 +47,7 @@ class _Local:
 
     node: Node | None
     type: TypeRef | None
+    place: tuple[int, int] | None = None
 
 
 _LIBRARY = "library"  # type_of's answer for a value that a library made
@@ -117,7 +118,8 @@ class _BodyReader:
         elif kind == "variable":
             for child in node.children:
                 self.visit(child, scope, condition)
-            scope[node.text] = _Local(node.children[0] if node.children else None, node.type)
+            initialiser = node.children[0] if node.children else None
+            scope[node.text] = _Local(initialiser, node.type, (node.file, node.start))
             return
         elif kind == "alias":
             scope[node.text] = _Local(None, node.type)
@@ -202,7 +204,7 @@ class _BodyReader:
             if local.node is not None and local.node.kind == "lambda":
                 return  # its body is part of this function
             pointer = [
-                Found(f.usr, How.ALIAS, f.confidence, f.through, f.template_arguments)
+                Found(f.usr, How.ALIAS, f.confidence, local.place, f.template_arguments)
                 for f in self.function_pointer(local.node, scope)
             ]
             type_ = self.type_of(callee, scope)
@@ -288,7 +290,7 @@ class _BodyReader:
         else:
             local = scope.get(callee.text)
             found = [
-                Found(f.usr, How.LAUNCH, f.confidence, f.through, f.template_arguments)
+                Found(f.usr, How.LAUNCH, f.confidence, local.place if local else None, f.template_arguments)
                 for f in self.function_pointer(local.node if local else None, scope)
             ]
         written = callee.text or self.text(callee, 60)
