@@ -113,3 +113,15 @@ def test_classes_and_functions_in_a_circle_end() -> None:
     text = classes + "def f():\n    return f()\n\n\ndef use():\n    f()()\n    A().x()\n"
     sites = source({"a.py": text}).call_sites("python:a.py:use")
     assert [site.written for site in sites if site.outcome is Outcome.UNRESOLVED] == ["f()", "A().x"]
+
+
+def test_the_packages_files_are_neither_tests_nor_vendored() -> None:
+    names = [
+        "pack/__init__.py",
+        "pack/a.py",
+        "pack/tests/test_a.py",
+        "csrc/lib/gen.py",
+        "tests/__init__.py",
+        "setup.py",
+    ]
+    assert source(dict.fromkeys(names, "")).package_files() == ("pack/__init__.py", "pack/a.py")

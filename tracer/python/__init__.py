@@ -137,6 +137,10 @@ class PythonSource:
         scope = self._scope(id)
         return () if isinstance(scope, Definition) else self._registrations.of_definition(scope)
 
+    def package_files(self) -> tuple[str, ...]:
+        """Return the files of the packages at the checkout's root: no tests, no tools, nothing that it vendors."""
+        return self._entries.package_files()
+
     def everything(self, files: Sequence[str] | None = None) -> PythonFacts:
         """Return the facts of all files, or of those given; a file that cannot be read becomes a diagnostic."""
         definitions: list[Definition] = []

@@ -48,6 +48,11 @@ class Entries:
         named = distribution_name(self._files)
         return sorted(found, key=lambda file: (file.partition("/")[0] != named, is_test(file), file))
 
+    def package_files(self) -> tuple[str, ...]:
+        """Return the files of the packages at the root, without tests."""
+        folders = tuple(package.removesuffix("__init__.py") for package in self.root_packages() if not is_test(package))
+        return tuple(file for file in self._files.names if file.startswith(folders) and not is_test(file))
+
     def _exported(self, name: str) -> Iterator[Definition]:
         head, *rest = name.split(".")
         for package in self.root_packages(head):

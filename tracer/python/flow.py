@@ -71,6 +71,7 @@ class Body:
         stores: for a method, what is assigned to attributes of its first parameter.
         definitions: every function and class defined in it, with the bindings that hold there.
         stars: the modules of ``from … import *``, as written.
+        globals: the names that a ``global`` statement gives to the module.
     """
 
     env: Env
@@ -79,6 +80,7 @@ class Body:
     stores: dict[str, list[tuple[ast.expr, Env]]] = field(default_factory=dict)
     definitions: list[tuple[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, Env]] = field(default_factory=list)
     stars: list[str] = field(default_factory=list)
+    globals: set[str] = field(default_factory=set)
 
 
 def follow(scope: Scope, outer: Env) -> Body:
@@ -179,6 +181,8 @@ class _Walker:
                     self.expression(node.value)
                     self.body.returns.append((node.value, self.env))
                 self.ended = True
+            case ast.Global():
+                self.body.globals.update(node.names)
             case ast.Raise() | ast.Continue():
                 self.children(node)
                 self.ended = True

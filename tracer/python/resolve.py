@@ -46,6 +46,7 @@ class Resolver:
         self._extensions = extensions
         self._bodies: dict[Scope, Body] = {}
         self._values: dict[Binding, Values] = {}
+        self._late: dict[Module, dict[str, tuple[Binding, ...]]] = {}
         self._open: set[object] = set()
 
     @cached_property
@@ -63,6 +64,22 @@ class Resolver:
             except RecursionError:
                 raise too_deep(scope.module.file, scope.module.text) from None
         return self._bodies[scope]
+
+    def global_(self, module: Module, name: str) -> tuple[Binding, ...]:
+        """Return what binds a module's name: its own statements, then functions that declare it ``global``."""
+        if module not in self._late:
+            late: dict[str, tuple[Binding, ...]] = {}
+            if "global " in module.text:
+                for scope in module.scopes.values():
+                    if not scope.is_function:
+                        continue
+                    body = self.body(scope)
+                    for declared in body.globals:
+                        late[declared] = late.get(declared, ()) + body.env.get(declared, ())
+            self._late[module] = late
+        own = self.body(module.top).env.get(name, ())
+        late_ones = self._late[module].get(name, ())
+        return own + late_ones if late_ones else own
 
     def around(self, scope: Scope) -> Env:
         """Return the bindings that a scope sees around itself."""
@@ -127,7 +144,7 @@ class Resolver:
         outer: Scope | None = scope.parent
         while outer is not None:
             if not isinstance(outer.node, ast.ClassDef):
-                found = self.body(outer).env.get(name)
+                found = self.global_(outer.module, name) if outer.parent is None else self.body(outer).env.get(name)
                 if found:
                     return self.bound(found)
             outer = outer.parent
@@ -273,7 +290,7 @@ class Resolver:
             parsed = self.files.try_module(module)
             if parsed is None:
                 return unknown(self.files.diagnostics[module].message)
-            found = self.body(parsed.top).env.get(name)
+            found = self.global_(parsed, name)
             if found:
                 return self.bound(found)
         inner = self.files.named(self.files.package_of(module), [name]) if self._is_package(module) else None

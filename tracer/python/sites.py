@@ -24,6 +24,7 @@ class _Found:
     targets: list[tuple[int, int, Target]] = field(default_factory=list)
     outside: list[str] = field(default_factory=list)
     unclear: list[str] = field(default_factory=list)
+    nothing: bool = False
 
 
 class Sites:
@@ -54,6 +55,8 @@ class Sites:
             outcome = Outcome.RESOLVED
             beside = [f"outside: {name}" for name in found.outside] + [f"unclear: {why}" for why in found.unclear]
             reason = "; ".join(dict.fromkeys(beside))
+        elif found.nothing and not found.outside and not found.unclear:
+            outcome, reason = Outcome.UNRESOLVED, "the name is only ever bound to None"
         elif found.unclear:
             outcome, reason = Outcome.UNRESOLVED, "; ".join(dict.fromkeys(found.unclear))
         else:
@@ -81,6 +84,8 @@ class Sites:
                 self._binding(f"extension:{value.name}", value, found)
             case Kind.LIBRARY if value.name.startswith(_OPERATORS):
                 self._operator(value, scope, found)
+            case Kind.OBJECT if value.name.startswith("NoneType"):
+                found.nothing = True  # what a name is until something is loaded, or where loading failed
             case Kind.LIBRARY | Kind.OBJECT | Kind.BUILTIN:
                 found.outside.append(value.name)
             case Kind.RESULT if value.name not in seen:
