@@ -56,10 +56,9 @@ void sync_warp(Site site);
 // The slots of this warp for its next exchange.
 Slot* next_slots();
 
-// Copies that are under way: the bytes arrive in `to` when the thread waits for their group, not before.
-void start_copy(void* to, const void* from, size_t bytes);  // 16 bytes; those beyond `bytes` become zero
-void commit_copies();
-void wait_for_copies(int groups_still_allowed);
+// A copy of 16 bytes, those beyond `bytes` zero. They arrive in `to` when the thread waits, not before.
+void start_copy(void* to, const void* from, size_t bytes);
+void wait_for_copies();
 
 // End the launch with a report. They do not return.
 [[noreturn]] void fail_out_of_bounds(const char* tensor, size_t index, long long elements);

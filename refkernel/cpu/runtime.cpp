@@ -38,14 +38,12 @@ enum class State { ready, waits_for_block, waits_for_warp, done };
 struct PendingCopy {
   void* to;
   unsigned char data[16];
-  int group;
 };
 
 struct Fiber : Flow, ThreadView {
   State state = State::ready;
   Site site = {"", "", 0};
   std::vector<PendingCopy> copies;
-  int copy_groups = 0;  // committed so far
 };
 
 struct Warp {
@@ -130,7 +128,6 @@ void Block::run(dim3 index) {
     fiber.threadIdx = dim3(i % blockDim.x, i / blockDim.x % blockDim.y, i / (blockDim.x * blockDim.y));
     fiber.state = State::ready;
     fiber.copies.clear();
-    fiber.copy_groups = 0;
     prepare(fiber, stacks.get() + i * kStackBytes, fiber_entry);
   }
   Fiber& first = fibers[launch.reversed ? threads - 1 : 0];
@@ -259,21 +256,16 @@ Slot* next_slots() {
 }
 
 void start_copy(void* to, const void* from, size_t bytes) {
-  Fiber& me = running().current();
-  PendingCopy copy = {to, {}, me.copy_groups};
+  PendingCopy copy = {to, {}};
   std::memcpy(copy.data, from, bytes);
   std::memset(to, 0xff, sizeof copy.data);  // whoever reads before the wait reads NaN
-  me.copies.push_back(copy);
+  running().current().copies.push_back(copy);
 }
 
-void commit_copies() { running().current().copy_groups++; }
-
-void wait_for_copies(int groups_still_allowed) {
+void wait_for_copies() {
   Fiber& me = running().current();
-  const auto arrives = [&](const PendingCopy& copy) { return copy.group < me.copy_groups - groups_still_allowed; };
-  for (const PendingCopy& copy : me.copies)
-    if (arrives(copy)) std::memcpy(copy.to, copy.data, sizeof copy.data);
-  me.copies.erase(std::remove_if(me.copies.begin(), me.copies.end(), arrives), me.copies.end());
+  for (const PendingCopy& copy : me.copies) std::memcpy(copy.to, copy.data, sizeof copy.data);
+  me.copies.clear();
 }
 
 void fail_out_of_bounds(const char* tensor, size_t index, long long elements) {

@@ -22,6 +22,11 @@ class GlobalPtr {
   __host__ __device__ GlobalPtr(T* data, long long /*elements*/, int /*tensor*/, const char* /*name*/) : data_(data) {}
   __device__ __forceinline__ T& operator[](size_t index) const { return data_[index]; }
   __device__ __forceinline__ const T* load_range(size_t index, size_t /*count*/) const { return data_ + index; }
+  // Stores two neighbouring 16-bit elements at once; `index` is even.
+  __device__ __forceinline__ void store_range(size_t index, const T (&values)[2], size_t /*count*/) const {
+    static_assert(sizeof(T) == 2);
+    *reinterpret_cast<uint32_t*>(data_ + index) = *reinterpret_cast<const uint32_t*>(values);
+  }
   __device__ __forceinline__ void atomic_add(size_t index, float value) const { atomicAdd(data_ + index, value); }
 
  private:
