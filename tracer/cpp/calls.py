@@ -211,7 +211,7 @@ class _BodyReader:
             found = pointer or (self.methods(type_, "operator()", count) if isinstance(type_, Class) else [])
             if found:
                 self.add(name, at, Outcome.RESOLVED, found, "", condition)
-            elif type_ == _LIBRARY or isinstance(type_, Class):
+            elif type_ == _LIBRARY or isinstance(type_, Class) or not self.callable_with(count):
                 self.add(name, at, Outcome.EXTERNAL, (), "", condition)
             else:
                 self.add(name, at, Outcome.UNRESOLVED, (), f"{name} is called, and its type is {type_}", condition)
@@ -389,6 +389,13 @@ class _BodyReader:
                     return found
         return []
 
+    def callable_with(self, count: int) -> bool:
+        """Tell whether an object of any class of the checkout can be called with so many arguments."""
+        operators = [
+            usr for class_ in self.unit.classes.values() for name, usr in class_.methods if name == "operator()"
+        ]
+        return bool(self.fitting(operators, count))
+
     def specializations(self, declaration: Declaration) -> list[Class]:
         return [class_ for class_ in self.unit.classes.values() if class_.declaration.primary == declaration.usr]
 
@@ -425,11 +432,11 @@ class _BodyReader:
         head = re.sub(r"<.*", "", spelling, flags=re.DOTALL)
         last = head.split("::")[-1].strip()
         first = head.split("::")[0].strip()
-        local = scope.get(last)
-        if local is not None and local.node is None and local.type is not None and local.type.spelling != spelling:
-            return self.class_of_type(local.type, scope, depth + 1)
-        if self.own_class is not None:
-            own = dict(self.own_class.aliases).get(last)
+        if "::" not in head:
+            local = scope.get(last)
+            if local is not None and local.node is None and local.type is not None and local.type.spelling != spelling:
+                return self.class_of_type(local.type, scope, depth + 1)
+            own = dict(self.own_class.aliases).get(last) if self.own_class is not None else None
             if own is not None and own.spelling != spelling:
                 return self.class_of_type(own, scope, depth + 1)
         if last in self.template_parameters and "::" not in head:

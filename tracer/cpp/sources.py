@@ -75,15 +75,16 @@ def apart(checkout: Checkout, extension: Extension, sources: Iterable[str]) -> t
 
 
 def _is_own(extension: Extension, directory: str) -> bool:
-    """Tell whether an include folder holds the extension's own headers: its sources lie in it, or it lies beside them.
+    """Tell whether an include folder holds the extension's own headers.
 
-    Any other one is a library's that lies in the checkout as a submodule, or was shipped with the release. The stub
+    Its sources lie in it, or it lies directly in or beside their folder. Anything further away, such as
+    ``library/include``, is a library that lies in the checkout as a submodule or was shipped with the release: the stub
     headers stand in for it, so that a checkout reads alike with and without it.
     """
     folders = {posixpath.dirname(source) for source in extension.sources}
-    return any(f"{folder}/".startswith(f"{directory}/") for folder in folders) or any(
-        f"{directory}/".startswith(f"{folder}/") for folder in folders if folder
-    )
+    holds_sources = any(f"{folder}/".startswith(f"{directory}/") for folder in folders)
+    around = folders | {posixpath.dirname(folder) for folder in folders if folder}
+    return holds_sources or posixpath.dirname(directory) in around
 
 
 def _is_cuda(source: str) -> bool:
