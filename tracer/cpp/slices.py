@@ -224,8 +224,10 @@ class _Parser:
         while True:
             if self.accept("("):
                 node = self.node("call", start, "", (node, *self.arguments(")")))
-            elif self.accept("{"):
-                node = self.node("construct", start, node.text, self.arguments("}"))
+            elif self.peek() == "{":
+                type_ = self.text[start : self.tokens[self.at - 1][3]]
+                self.at += 1
+                node = self.node("construct", start, node.text, self.arguments("}"), type=type_)
             elif self.accept("["):
                 node = self.node("index", start, "", (node, *self.arguments("]")))
             elif self.peek() in (".", "->"):
