@@ -51,15 +51,21 @@ struct Any {
   Any& operator*() const;
   Any* operator->() const;
 
-  // `decltype(expression)::value` is how CuTe states a condition on types.
+  // CuTe states a condition on types as `decltype(expression)::value`.
   static constexpr int value = 1;
   static constexpr int rank = 2;
+};
+
+// The answer of a comparison: true, and with a `value` that says so, for conditions on types.
+struct Truth {
+  static constexpr bool value = true;
+  constexpr operator bool() const { return true; }
 };
 
 template <class A, class B, bool = __is_base_of(Any, A) || __is_base_of(Any, B)> struct IfAny {};
 template <class A, class B> struct IfAny<A, B, true> {
   using Value = Any;
-  using Truth = bool;
+  using Answer = Truth;
 };
 
 // One template per operator that matches both sides exactly and applies when either is Any or made from it. Overloads
@@ -81,7 +87,7 @@ FLASHTRACER_ARITHMETIC(>>)
 
 // Comparisons hold: most of those that are evaluated stand in a static_assert.
 #define FLASHTRACER_COMPARISON(op) \
-  template <class A, class B> constexpr typename IfAny<A, B>::Truth operator op(A const&, B const&) { return true; }
+  template <class A, class B> constexpr typename IfAny<A, B>::Answer operator op(A const&, B const&) { return {}; }
 FLASHTRACER_COMPARISON(<)
 FLASHTRACER_COMPARISON(>)
 FLASHTRACER_COMPARISON(<=)
@@ -92,19 +98,19 @@ FLASHTRACER_COMPARISON(!=)
 
 }  // namespace flashtracer
 
-// Declares a library function that takes anything, once for explicit arguments that start with a value, name<0, true>,
-// or are none, and once for those that start with a type, name<T> and name<T, 0>. Explicit arguments stay in the tree,
-// which a macro of that name would lose. There is no body where nobody evaluates the call: a hundred and fifty of these
-// are the largest part of what the stubs cost, and a body doubles it.
+// Declares a library function that takes anything, with the explicit arguments that it is called with: values, as in
+// name<0, true>, or none; and, for the second macro, types as well, as in name<T> and name<T, 0>. Explicit arguments
+// stay in the tree, which a macro of that name would lose. There is no body where nobody evaluates the call: these are a
+// third of what the stubs cost in time, and each form and each body counts.
 #define FLASHTRACER_FUNCTION(name) FLASHTRACER_RETURNING(flashtracer::Any, name)
-#define FLASHTRACER_RETURNING(type, name)                                \
-  template <auto... I, class... A> constexpr type name(A const&...);     \
-  template <class T, auto... I, class... A> constexpr type name(A const&...);
+#define FLASHTRACER_RETURNING(type, name) template <auto... I, class... A> constexpr type name(A const&...);
+#define FLASHTRACER_TYPED_FUNCTION(name) \
+  FLASHTRACER_FUNCTION(name)             \
+  template <class T, auto... I, class... A> constexpr flashtracer::Any name(A const&...);
 
 // The same for a function whose value is asked for at compile time, in a static_assert or a template argument.
-#define FLASHTRACER_CONSTANT(name)                                                                 \
-  template <auto... I, class... A> constexpr flashtracer::Any name(A const&...) { return {}; }     \
-  template <class T, auto... I, class... A> constexpr flashtracer::Any name(A const&...) { return {}; }
+#define FLASHTRACER_CONSTANT(name) \
+  template <auto... I, class... A> constexpr flashtracer::Any name(A const&...) { return {}; }
 
 // The same as a member function.
 #define FLASHTRACER_METHOD(name) \

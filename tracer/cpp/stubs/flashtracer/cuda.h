@@ -4,15 +4,15 @@
 
 #pragma clang force_cuda_host_device begin
 
-// ---- Vector types ----------------------------------------------------------------------------------------------------
-#define FLASHTRACER_VECTORS(type, name)                \
-  struct name##1 { type x; };                          \
-  struct name##2 { type x, y; };                       \
-  struct name##3 { type x, y, z; };                    \
-  struct name##4 { type x, y, z, w; };                 \
-  name##1 make_##name##1(type);                        \
-  name##2 make_##name##2(type, type);                  \
-  name##3 make_##name##3(type, type, type);            \
+// ---- Vector types ---------------------------------------------------------------------------------------------------
+#define FLASHTRACER_VECTORS(type, name)     \
+  struct name##1 { type x; };               \
+  struct name##2 { type x, y; };            \
+  struct name##3 { type x, y, z; };         \
+  struct name##4 { type x, y, z, w; };      \
+  name##1 make_##name##1(type);             \
+  name##2 make_##name##2(type, type);       \
+  name##3 make_##name##3(type, type, type); \
   name##4 make_##name##4(type, type, type, type);
 FLASHTRACER_VECTORS(short, short)
 FLASHTRACER_VECTORS(unsigned short, ushort)
@@ -31,12 +31,12 @@ extern const dim3 blockDim;
 extern const dim3 gridDim;
 extern const int warpSize;
 
-// ---- Half precision --------------------------------------------------------------------------------------------------
+// ---- Half precision -------------------------------------------------------------------------------------------------
 // Defines a number of 16 or 8 bits: made from any number, and read as float.
-#define FLASHTRACER_SMALL_FLOAT(name)           \
-  struct name {                                 \
-    constexpr name() {}                         \
-    template <class T> constexpr name(T) {}     \
+#define FLASHTRACER_SMALL_FLOAT(name)              \
+  struct name {                                    \
+    constexpr name() {}                            \
+    template <class T> constexpr name(T) {}        \
     constexpr operator float() const { return 1; } \
   }
 FLASHTRACER_SMALL_FLOAT(__half);
@@ -82,7 +82,7 @@ float2 __bfloat1622float2(__nv_bfloat162);
 __nv_bfloat162 __hadd2(__nv_bfloat162, __nv_bfloat162);
 __nv_bfloat162 __hmul2(__nv_bfloat162, __nv_bfloat162);
 
-// ---- Intrinsics ------------------------------------------------------------------------------------------------------
+// ---- Intrinsics -----------------------------------------------------------------------------------------------------
 void __syncwarp(unsigned mask = ~0u);
 void __threadfence();
 void __threadfence_block();
@@ -141,7 +141,7 @@ float min(float, float);
 long max(long, long);
 long min(long, long);
 
-// ---- Runtime ---------------------------------------------------------------------------------------------------------
+// ---- Runtime --------------------------------------------------------------------------------------------------------
 typedef struct CUstream_st* cudaStream_t;
 typedef cudaStream_t CUstream;
 typedef void* CUtensorMap;
@@ -198,7 +198,7 @@ void hipLaunchKernelGGL(F kernel, dim3 grid, dim3 block, size_t shared_memory, h
 // clang turns `kernel<<<grid, block, shared memory, stream>>>` into a call of this function, by this name.
 extern "C" unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_memory = 0, void* stream = 0);
 
-// ---- CUB -------------------------------------------------------------------------------------------------------------
+// ---- CUB ------------------------------------------------------------------------------------------------------------
 namespace cub {
 template <class T, int threads, int items = 1, class... More> struct BlockMergeSort {
   struct TempStorage {};

@@ -37,7 +37,7 @@ template <int bytes> struct uint_byte { using type = uint128_t; };
 template <int bytes> using uint_byte_t = uint128_t;
 template <int bits> using uint_bit_t = uint128_t;
 
-// ---- Compile-time integers and traits --------------------------------------------------------------------------------
+// ---- Compile-time integers and traits -------------------------------------------------------------------------------
 template <auto v> struct C {
   static constexpr auto value = v;
   using value_type = decltype(v);
@@ -81,6 +81,22 @@ FLASHTRACER_INT(512)
 FLASHTRACER_INT(1024)
 #undef FLASHTRACER_INT
 
+// What is computed from two of them is one again.
+#define FLASHTRACER_STATIC(op) \
+  template <auto a, auto b> constexpr C<(a op b)> operator op(C<a>, C<b>) { return {}; }
+FLASHTRACER_STATIC(+)
+FLASHTRACER_STATIC(-)
+FLASHTRACER_STATIC(*)
+FLASHTRACER_STATIC(/)
+FLASHTRACER_STATIC(%)
+FLASHTRACER_STATIC(<)
+FLASHTRACER_STATIC(<=)
+FLASHTRACER_STATIC(>)
+FLASHTRACER_STATIC(>=)
+FLASHTRACER_STATIC(==)
+FLASHTRACER_STATIC(!=)
+#undef FLASHTRACER_STATIC
+
 using std::conditional_t;
 using std::enable_if_t;
 using std::is_same_v;
@@ -111,7 +127,7 @@ template <class A, class B> constexpr A ceil_div(A const& a, B const&) { return 
 template <class A, class B> constexpr A round_up(A const& a, B const&) { return a; }
 template <class A, class B> constexpr A round_down(A const& a, B const&) { return a; }
 
-// ---- Tuples and layouts ----------------------------------------------------------------------------------------------
+// ---- Tuples and layouts ---------------------------------------------------------------------------------------------
 struct Underscore {
   constexpr Underscore() {}
 };
@@ -182,7 +198,7 @@ template <class E = Any, class L = Layout<>> struct Tensor : Any {
 };
 template <class... A> Tensor(A const&...) -> Tensor<>;
 
-// ---- Atoms: the names of instructions --------------------------------------------------------------------------------
+// ---- Atoms: the names of instructions -------------------------------------------------------------------------------
 struct DefaultCopy {};
 template <int bits = 128> struct AutoVectorizingCopyWithAssumedAlignment {};
 using AutoVectorizingCopy = AutoVectorizingCopyWithAssumedAlignment<128>;
@@ -244,20 +260,18 @@ template <class... T> struct TiledMMA : TiledCopy<> {
   template <int I> static constexpr Any tile_size_mnk() { return {}; }
 };
 
-// ---- Making and taking apart -----------------------------------------------------------------------------------------
+// ---- Making and taking apart ----------------------------------------------------------------------------------------
 FLASHTRACER_FUNCTION(append)
-FLASHTRACER_FUNCTION(as_position_independent_swizzle_layout)
 FLASHTRACER_FUNCTION(as_position_independent_swizzle_tensor)
 FLASHTRACER_FUNCTION(blocked_product)
 FLASHTRACER_FUNCTION(coalesce)
 FLASHTRACER_FUNCTION(complement)
 FLASHTRACER_FUNCTION(composition)
-FLASHTRACER_FUNCTION(conditional_return)
+FLASHTRACER_TYPED_FUNCTION(conditional_return)
 FLASHTRACER_CONSTANT(cosize)
 FLASHTRACER_FUNCTION(crd2idx)
 FLASHTRACER_CONSTANT(depth)
 FLASHTRACER_FUNCTION(domain_offset)
-FLASHTRACER_FUNCTION(downcast)
 FLASHTRACER_FUNCTION(elem_less)
 FLASHTRACER_FUNCTION(filter)
 FLASHTRACER_FUNCTION(filter_zeros)
@@ -275,38 +289,33 @@ FLASHTRACER_FUNCTION(logical_divide)
 FLASHTRACER_FUNCTION(logical_product)
 FLASHTRACER_FUNCTION(make_coord)
 FLASHTRACER_FUNCTION(make_counting_tensor)
-FLASHTRACER_FUNCTION(make_fragment_like)
-FLASHTRACER_FUNCTION(make_gmem_ptr)
+FLASHTRACER_TYPED_FUNCTION(make_fragment_like)
+FLASHTRACER_TYPED_FUNCTION(make_gmem_ptr)
 FLASHTRACER_FUNCTION(make_identity_layout)
 FLASHTRACER_FUNCTION(make_identity_tensor)
 FLASHTRACER_FUNCTION(make_inttuple_iter)
 FLASHTRACER_FUNCTION(make_layout)
-FLASHTRACER_FUNCTION(make_layout_like)
 FLASHTRACER_FUNCTION(make_ordered_layout)
-FLASHTRACER_FUNCTION(make_rmem_ptr)
+FLASHTRACER_TYPED_FUNCTION(make_rmem_ptr)
 FLASHTRACER_FUNCTION(make_shape)
-FLASHTRACER_FUNCTION(make_smem_ptr)
+FLASHTRACER_TYPED_FUNCTION(make_smem_ptr)
 FLASHTRACER_FUNCTION(make_stride)
-FLASHTRACER_FUNCTION(make_tensor)
-FLASHTRACER_FUNCTION(make_tensor_like)
+FLASHTRACER_TYPED_FUNCTION(make_tensor)
+FLASHTRACER_TYPED_FUNCTION(make_tensor_like)
 FLASHTRACER_FUNCTION(make_tile)
 FLASHTRACER_FUNCTION(make_tuple)
 FLASHTRACER_FUNCTION(make_zip_tensor)
-FLASHTRACER_FUNCTION(max_alignment)
 FLASHTRACER_FUNCTION(max_common_vector)
 FLASHTRACER_FUNCTION(permute)
 FLASHTRACER_FUNCTION(prepend)
 FLASHTRACER_FUNCTION(product)
 FLASHTRACER_FUNCTION(product_each)
 FLASHTRACER_CONSTANT(rank)
-FLASHTRACER_FUNCTION(raked_product)
 FLASHTRACER_FUNCTION(raw_pointer_cast)
-FLASHTRACER_FUNCTION(recast)
-FLASHTRACER_FUNCTION(recast_ptr)
+FLASHTRACER_TYPED_FUNCTION(recast)
+FLASHTRACER_TYPED_FUNCTION(recast_ptr)
 FLASHTRACER_FUNCTION(replace)
-FLASHTRACER_FUNCTION(repeat_like)
 FLASHTRACER_FUNCTION(right_inverse)
-FLASHTRACER_FUNCTION(safe_div)
 FLASHTRACER_FUNCTION(select)
 FLASHTRACER_CONSTANT(shape)
 FLASHTRACER_FUNCTION(shape_div)
@@ -321,25 +330,20 @@ FLASHTRACER_FUNCTION(tiled_divide)
 FLASHTRACER_FUNCTION(upcast)
 FLASHTRACER_FUNCTION(zipped_divide)
 
-// ---- Copies and MMAs -------------------------------------------------------------------------------------------------
+// ---- Copies and MMAs ------------------------------------------------------------------------------------------------
 FLASHTRACER_FUNCTION(axpby)
 FLASHTRACER_FUNCTION(cast_smem_ptr_to_uint)
 FLASHTRACER_FUNCTION(clear)
 FLASHTRACER_FUNCTION(copy)
-FLASHTRACER_FUNCTION(copy_aligned)
 FLASHTRACER_FUNCTION(copy_if)
-FLASHTRACER_FUNCTION(copy_vec)
 FLASHTRACER_FUNCTION(cp_async_fence)
 FLASHTRACER_FUNCTION(cp_async_wait)
 FLASHTRACER_FUNCTION(fill)
 FLASHTRACER_FUNCTION(gemm)
-FLASHTRACER_RETURNING(TiledCopy<>, make_cotiled_copy)
 FLASHTRACER_RETURNING(TiledCopy<>, make_tiled_copy)
 FLASHTRACER_RETURNING(TiledCopy<>, make_tiled_copy_A)
 FLASHTRACER_RETURNING(TiledCopy<>, make_tiled_copy_B)
 FLASHTRACER_RETURNING(TiledCopy<>, make_tiled_copy_C)
-FLASHTRACER_RETURNING(TiledCopy<>, make_tiled_copy_C_atom)
-FLASHTRACER_RETURNING(TiledCopy<>, make_tiled_copy_D)
 FLASHTRACER_RETURNING(TiledMMA<>, make_tiled_mma)
 FLASHTRACER_FUNCTION(partition_fragment_A)
 FLASHTRACER_FUNCTION(partition_fragment_B)
@@ -352,11 +356,11 @@ FLASHTRACER_FUNCTION(get_layoutA_TV)
 FLASHTRACER_FUNCTION(get_layoutB_TV)
 FLASHTRACER_FUNCTION(get_layoutC_TV)
 
-// ---- Functional helpers, printing ------------------------------------------------------------------------------------
+// ---- Functional helpers, printing -----------------------------------------------------------------------------------
 FLASHTRACER_FUNCTION(for_each)
 FLASHTRACER_FUNCTION(is_valid)
-FLASHTRACER_FUNCTION(max)
-FLASHTRACER_FUNCTION(min)
+FLASHTRACER_TYPED_FUNCTION(max)
+FLASHTRACER_TYPED_FUNCTION(min)
 FLASHTRACER_FUNCTION(print)
 FLASHTRACER_FUNCTION(print_layout)
 FLASHTRACER_FUNCTION(print_tensor)

@@ -17,9 +17,9 @@ enum class Major { K, MN };
 enum class ScaleIn { One, Neg };
 enum class Saturate { False, True };
 }  // namespace UMMA
-#define FLASHTRACER_SM100(name)                                                                                   \
+#define FLASHTRACER_SM100(name)                                                                                      \
   template <class A, class B, class C, int M, int N, UMMA::Major a_major, UMMA::Major b_major, UMMA::ScaleIn a_sign, \
-            UMMA::ScaleIn b_sign, UMMA::Saturate saturate = UMMA::Saturate::False>                                 \
+            UMMA::ScaleIn b_sign, UMMA::Saturate saturate = UMMA::Saturate::False>                                   \
   struct name {}
 FLASHTRACER_SM100(SM100_MMA_F16BF16_SS);
 FLASHTRACER_SM100(SM100_MMA_F16BF16_TS);
@@ -78,19 +78,15 @@ FLASHTRACER_FUNCTION(cluster_shape)
 FLASHTRACER_FUNCTION(cluster_sync)
 FLASHTRACER_FUNCTION(cluster_wait)
 FLASHTRACER_FUNCTION(elect_one_sync)
-FLASHTRACER_FUNCTION(initialize_barrier)
-FLASHTRACER_FUNCTION(make_tma_copy)
+FLASHTRACER_TYPED_FUNCTION(make_tma_copy)
 FLASHTRACER_FUNCTION(make_tma_copy_A_sm90)
 FLASHTRACER_FUNCTION(make_tma_copy_B_sm90)
 FLASHTRACER_FUNCTION(make_tma_copy_C_sm90)
 FLASHTRACER_FUNCTION(prefetch_tma_descriptor)
-FLASHTRACER_FUNCTION(set_barrier_transaction_bytes)
-FLASHTRACER_FUNCTION(tma_desc_commit_group)
 FLASHTRACER_FUNCTION(tma_partition)
 FLASHTRACER_FUNCTION(tma_store_arrive)
 FLASHTRACER_FUNCTION(tma_store_fence)
 FLASHTRACER_FUNCTION(tma_store_wait)
-FLASHTRACER_FUNCTION(wait_barrier)
 FLASHTRACER_FUNCTION(warpgroup_arrive)
 FLASHTRACER_FUNCTION(warpgroup_commit_batch)
 FLASHTRACER_FUNCTION(warpgroup_fence_operand)

@@ -126,7 +126,7 @@ struct DefaultMmaTensorOp {
 }  // namespace warp
 }  // namespace gemm
 
-// ---- Integers --------------------------------------------------------------------------------------------------------
+// ---- Integers -------------------------------------------------------------------------------------------------------
 inline constexpr int NumThreadsPerWarp = 32;
 inline constexpr int NumThreadsPerWarpGroup = 128;
 inline constexpr int NumWarpsPerWarpGroup = 4;

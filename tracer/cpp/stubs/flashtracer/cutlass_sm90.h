@@ -11,7 +11,7 @@ int canonical_warp_idx();
 int canonical_warp_idx_sync();
 int canonical_warp_group_idx();
 
-// ---- Launches --------------------------------------------------------------------------------------------------------
+// ---- Launches -------------------------------------------------------------------------------------------------------
 enum class Status { kSuccess, kInvalid };
 const char* cutlassGetStatusString(Status);
 struct KernelHardwareInfo {
@@ -32,7 +32,7 @@ template <class K> __global__ void device_kernel(typename K::Params const params
 template <class... A> Status launch_kernel_on_cluster(ClusterLaunchParams const&, A const&...);
 template <class K, class... A> Status kernel_launch(A const&...);
 
-// ---- Barriers --------------------------------------------------------------------------------------------------------
+// ---- Barriers -------------------------------------------------------------------------------------------------------
 enum class BarrierStatus : uint32_t { WaitAgain, WaitDone, WaitOnly };
 namespace arch {
 struct ClusterBarrier {
@@ -90,7 +90,7 @@ template <class Sync> struct GenericBarrier {
 };
 using Barrier = GenericBarrier<detail::SyncthreadsSync>;
 
-// ---- Pipelines -------------------------------------------------------------------------------------------------------
+// ---- Pipelines ------------------------------------------------------------------------------------------------------
 template <int stages> struct PipelineState {
   PipelineState();
   template <class... A> PipelineState(A const&...);
@@ -108,28 +108,28 @@ struct ConsumerToken {
 };
 using ProducerToken = ConsumerToken;
 
-#define FLASHTRACER_PIPELINE(name)                                                            \
-  template <int stages, class... T> struct name {                                             \
-    struct SharedStorage {};                                                                  \
-    enum class ThreadCategory { NonParticipant, Producer, Consumer, ProducerConsumer };       \
-    struct Params {                                                                           \
-      uint32_t transaction_bytes, is_leader, num_consumers, num_producers;                    \
-      uint32_t producer_arv_count, consumer_arv_count, dst_blockid;                           \
-      ThreadCategory role;                                                                    \
-    };                                                                                        \
-    using PipelineState = cutlass::PipelineState<stages>;                                     \
-    using ProducerBarrierType = arch::ClusterTransactionBarrier::ValueType;                   \
-    using ConsumerBarrierType = arch::ClusterBarrier::ValueType;                              \
-    template <class... A> name(A const&...);                                                  \
-    template <class... A> ProducerToken producer_try_acquire(A const&...);                    \
-    template <class... A> void producer_acquire(A const&...);                                 \
-    template <class... A> void producer_commit(A const&...);                                  \
-    template <class... A> void producer_tail(A const&...);                                    \
-    template <class... A> ProducerBarrierType* producer_get_barrier(A const&...);             \
-    template <class... A> ConsumerToken consumer_try_wait(A const&...);                       \
-    template <class... A> ConsumerToken consumer_test_wait(A const&...);                      \
-    template <class... A> void consumer_wait(A const&...);                                    \
-    template <class... A> void consumer_release(A const&...);                                 \
+#define FLASHTRACER_PIPELINE(name)                                                      \
+  template <int stages, class... T> struct name {                                       \
+    struct SharedStorage {};                                                            \
+    enum class ThreadCategory { NonParticipant, Producer, Consumer, ProducerConsumer }; \
+    struct Params {                                                                     \
+      uint32_t transaction_bytes, is_leader, num_consumers, num_producers;              \
+      uint32_t producer_arv_count, consumer_arv_count, dst_blockid;                     \
+      ThreadCategory role;                                                              \
+    };                                                                                  \
+    using PipelineState = cutlass::PipelineState<stages>;                               \
+    using ProducerBarrierType = arch::ClusterTransactionBarrier::ValueType;             \
+    using ConsumerBarrierType = arch::ClusterBarrier::ValueType;                        \
+    template <class... A> name(A const&...);                                            \
+    template <class... A> ProducerToken producer_try_acquire(A const&...);              \
+    template <class... A> void producer_acquire(A const&...);                           \
+    template <class... A> void producer_commit(A const&...);                            \
+    template <class... A> void producer_tail(A const&...);                              \
+    template <class... A> ProducerBarrierType* producer_get_barrier(A const&...);       \
+    template <class... A> ConsumerToken consumer_try_wait(A const&...);                 \
+    template <class... A> ConsumerToken consumer_test_wait(A const&...);                \
+    template <class... A> void consumer_wait(A const&...);                              \
+    template <class... A> void consumer_release(A const&...);                           \
   }
 FLASHTRACER_PIPELINE(PipelineAsync);
 FLASHTRACER_PIPELINE(PipelineTmaAsync);
@@ -137,7 +137,7 @@ FLASHTRACER_PIPELINE(PipelineTransactionAsync);
 #undef FLASHTRACER_PIPELINE
 template <int depth, int length, class... More> struct OrderedSequenceBarrier {};
 
-// ---- What the collective builders choose -----------------------------------------------------------------------------
+// ---- What the collective builders choose ----------------------------------------------------------------------------
 namespace gemm::collective::detail {
 template <auto I, class... T> constexpr cute::Any ss_smem_selector() { return {}; }
 template <class... A> constexpr cute::SM90_TMA_LOAD sm90_cluster_shape_to_tma_atom(A const&...) { return {}; }

@@ -1,7 +1,7 @@
 // CUDA's additions to the language, the integer types, and what C headers define as macros.
 #pragma once
 
-// ---- CUDA's function and variable qualifiers are attributes that clang knows ----------------------------------------
+// ---- CUDA's function and variable qualifiers are attributes that clang knows ---------------------------------------
 #define __host__ __attribute__((host))
 #define __device__ __attribute__((device))
 #define __global__ __attribute__((global))
@@ -20,7 +20,7 @@
 // (which opens the files below), because a builtin device function cannot become __host__ __device__ afterwards.
 __attribute__((device)) void __syncthreads();
 
-// ---- Types that have no header once there are no headers -------------------------------------------------------------
+// ---- Types that have no header once there are no headers ------------------------------------------------------------
 // The __*_TYPE__ macros are clang's own, so that int64_t is `long` or `long long` as on the machine that it runs on.
 typedef __INT8_TYPE__ int8_t;
 typedef __INT16_TYPE__ int16_t;

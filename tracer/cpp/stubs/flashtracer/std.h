@@ -6,7 +6,7 @@
 
 inline void* operator new(size_t, void* place) noexcept { return place; }
 
-// ---- C ---------------------------------------------------------------------------------------------------------------
+// ---- C --------------------------------------------------------------------------------------------------------------
 extern "C" {
 struct FILE;
 extern FILE* stdout;
@@ -110,7 +110,7 @@ double abs(double);
 long abs(long);
 long long abs(long long);
 
-// ---- type_traits: these are cheap to declare truly, and conditions in the checkout are made of them ------------------
+// ---- type_traits: these are cheap to declare truly, and conditions in the checkout are made of them -----------------
 template <class T, T v> struct integral_constant {
   static constexpr T value = v;
   using value_type = T;
@@ -171,9 +171,11 @@ template <class T> struct underlying_type { using type = int; };
 template <class T> using underlying_type_t = int;
 template <class T> T&& declval();
 
-// ---- utility, algorithm, functional ----------------------------------------------------------------------------------
+// ---- utility, algorithm, functional ---------------------------------------------------------------------------------
 // std::move and std::forward are builtins of clang like __syncthreads; declared here they are found here.
-template <class T> constexpr remove_reference_t<T>&& move(T&& value) { return static_cast<remove_reference_t<T>&&>(value); }
+template <class T> constexpr remove_reference_t<T>&& move(T&& value) {
+  return static_cast<remove_reference_t<T>&&>(value);
+}
 template <class T> constexpr T&& forward(remove_reference_t<T>& value) { return static_cast<T&&>(value); }
 template <class T> constexpr void swap(T& a, T& b) {}
 template <class A, class B> struct pair {
@@ -221,7 +223,7 @@ template <class T> struct numeric_limits {
   static constexpr T epsilon() { return T(1); }
 };
 
-// ---- tuple -----------------------------------------------------------------------------------------------------------
+// ---- tuple ----------------------------------------------------------------------------------------------------------
 // Structured bindings ask for tuple_size, tuple_element and get<I>; without them the whole declaration is dropped. The
 // elements are stored, because tile sizes are returned as tuples and used as constants.
 template <class... T> struct tuple {};
@@ -246,14 +248,14 @@ struct tuple_element<I, tuple<T, Rest...>> : tuple_element<I - 1, tuple<Rest...>
 template <class A, class B> struct tuple_element<0, pair<A, B>> { using type = A; };
 template <class A, class B> struct tuple_element<1, pair<A, B>> { using type = B; };
 template <size_t I, class T> using tuple_element_t = typename tuple_element<I, T>::type;
-#define FLASHTRACER_GET(reference)                                                        \
-  template <size_t I, class... T>                                                         \
-  constexpr tuple_element_t<I, tuple<T...>> reference get(tuple<T...> reference whole) {  \
-    if constexpr (I == 0) {                                                               \
-      return static_cast<tuple_element_t<I, tuple<T...>> reference>(whole.first);         \
-    } else {                                                                              \
-      return get<I - 1>(static_cast<decltype(whole.rest) reference>(whole.rest));         \
-    }                                                                                     \
+#define FLASHTRACER_GET(reference)                                                       \
+  template <size_t I, class... T>                                                        \
+  constexpr tuple_element_t<I, tuple<T...>> reference get(tuple<T...> reference whole) { \
+    if constexpr (I == 0) {                                                              \
+      return static_cast<tuple_element_t<I, tuple<T...>> reference>(whole.first);        \
+    } else {                                                                             \
+      return get<I - 1>(static_cast<decltype(whole.rest) reference>(whole.rest));        \
+    }                                                                                    \
   }
 FLASHTRACER_GET(&)
 FLASHTRACER_GET(&&)
@@ -269,39 +271,39 @@ template <class F, class T> constexpr flashtracer::Any apply(F const&, T const&)
 template <size_t... I> struct index_sequence {};
 template <size_t N> using make_index_sequence = index_sequence<N>;
 
-// ---- containers, strings, streams ------------------------------------------------------------------------------------
+// ---- containers, strings, streams -----------------------------------------------------------------------------------
 // Declares what every sequence has. resize and the like take anything, so that no conversion can be refused.
-#define FLASHTRACER_SEQUENCE(name)                \
-  name();                                         \
-  name(initializer_list<T>);                      \
-  explicit name(size_t count);                    \
-  name(size_t count, T const& value);             \
-  template <class I> name(I begin, I end);        \
-  using value_type = T;                           \
-  T& operator[](size_t);                          \
-  T const& operator[](size_t) const;              \
-  T& at(size_t);                                  \
-  T const& at(size_t) const;                      \
-  T& front();                                     \
-  T const& front() const;                         \
-  T& back();                                      \
-  T const& back() const;                          \
-  T* data();                                      \
-  T const* data() const;                          \
-  T* begin();                                     \
-  T const* begin() const;                         \
-  T* end();                                       \
-  T const* end() const;                           \
-  size_t size() const;                            \
-  bool empty() const;                             \
-  void clear();                                   \
-  void reserve(size_t);                           \
-  void resize(size_t);                            \
-  void resize(size_t, T const&);                  \
-  void push_back(T const&);                       \
-  void pop_back();                                \
+#define FLASHTRACER_SEQUENCE(name)                    \
+  name();                                             \
+  name(initializer_list<T>);                          \
+  explicit name(size_t count);                        \
+  name(size_t count, T const& value);                 \
+  template <class I> name(I begin, I end);            \
+  using value_type = T;                               \
+  T& operator[](size_t);                              \
+  T const& operator[](size_t) const;                  \
+  T& at(size_t);                                      \
+  T const& at(size_t) const;                          \
+  T& front();                                         \
+  T const& front() const;                             \
+  T& back();                                          \
+  T const& back() const;                              \
+  T* data();                                          \
+  T const* data() const;                              \
+  T* begin();                                         \
+  T const* begin() const;                             \
+  T* end();                                           \
+  T const* end() const;                               \
+  size_t size() const;                                \
+  bool empty() const;                                 \
+  void clear();                                       \
+  void reserve(size_t);                               \
+  void resize(size_t);                                \
+  void resize(size_t, T const&);                      \
+  void push_back(T const&);                           \
+  void pop_back();                                    \
   template <class... A> T& emplace_back(A const&...); \
-  template <class... A> T* insert(A const&...);   \
+  template <class... A> T* insert(A const&...);       \
   template <class... A> T* erase(A const&...)
 template <class T> struct vector {
   FLASHTRACER_SEQUENCE(vector);
@@ -328,7 +330,7 @@ template <class K, class V, class... More> struct unordered_map {
   size_t count(K const&) const;
   size_t size() const;
   template <class... A> pair<pair<K, V>*, bool> emplace(A const&...);
-  template <class... A> pair<pair<K, V>*, bool> insert(A const&...);
+  pair<pair<K, V>*, bool> insert(pair<K, V> const&);
 };
 template <class K, class V, class... More> using map = unordered_map<K, V, More...>;
 
@@ -376,7 +378,7 @@ struct invalid_argument : exception {
   invalid_argument(string const&);
 };
 
-// ---- optional, pointers, threads -------------------------------------------------------------------------------------
+// ---- optional, pointers, threads ------------------------------------------------------------------------------------
 struct nullopt_t {};
 inline constexpr nullopt_t nullopt{};
 template <class T> struct optional {

@@ -2,12 +2,12 @@
 #pragma once
 #include <flashtracer/cuda.h>
 
-// ---- Checks ----------------------------------------------------------------------------------------------------------
+// ---- Checks ---------------------------------------------------------------------------------------------------------
 // As in the library a check is an `if` on the negated condition; what it does then is a call whose name starts with
 // flashtracer_, with the condition's text and the parts of the message. Condition and parts stay expressions.
-#define TORCH_CHECK(condition, ...)                               \
-  if (!(condition)) {                                             \
-    ::flashtracer_torch_check(#condition, ##__VA_ARGS__);         \
+#define TORCH_CHECK(condition, ...)                       \
+  if (!(condition)) {                                     \
+    ::flashtracer_torch_check(#condition, ##__VA_ARGS__); \
   }
 #define TORCH_CHECK_INDEX TORCH_CHECK
 #define TORCH_CHECK_TYPE TORCH_CHECK
@@ -28,7 +28,7 @@
 #define TORCH_CUDA_CHECK(call) C10_CUDA_CHECK(call)
 #define AT_CUDA_KERNEL_LAUNCH_CHECK() C10_CUDA_KERNEL_LAUNCH_CHECK()
 
-// ---- Registrations ---------------------------------------------------------------------------------------------------
+// ---- Registrations --------------------------------------------------------------------------------------------------
 // A registration becomes a function whose name starts with flashtracer_library_; its body registers. The indirection
 // lets arguments that are macros themselves, such as TORCH_EXTENSION_NAME, expand before they are pasted.
 #define TORCH_LIBRARY(ns, m) FLASHTRACER_LIBRARY(ns, torch::Library& m)
@@ -45,6 +45,11 @@
 #define TORCH_SELECTIVE_SCHEMA(schema) (schema)
 #define TORCH_API
 #define TORCH_CUDA_CU_API
+#define C10_DIAGNOSTIC_PUSH_AND_IGNORED_IF_DEFINED(warning)
+#define C10_DIAGNOSTIC_POP()
+#define C10_HOST_DEVICE __host__ __device__
+#define C10_LIKELY(condition) (condition)
+#define C10_UNLIKELY(condition) (condition)
 
 // Checked-out code branches on the version of torch; the branches of a current one are read.
 #define TORCH_VERSION_MAJOR 2
@@ -57,7 +62,7 @@ template <class... A> void flashtracer_torch_check(const char* condition, A cons
 template <class... A> void flashtracer_torch_warn(A const&... message);
 template <class A> void flashtracer_cuda_check(A const& status, const char* call);
 
-// ---- c10 -------------------------------------------------------------------------------------------------------------
+// ---- c10 ------------------------------------------------------------------------------------------------------------
 namespace c10 {
 
 using std::nullopt;
@@ -99,7 +104,13 @@ inline constexpr ScalarType kDouble = ScalarType::Double;
 inline constexpr ScalarType kBool = ScalarType::Bool;
 inline constexpr ScalarType kBFloat16 = ScalarType::BFloat16;
 inline constexpr ScalarType kFloat8_e4m3fn = ScalarType::Float8_e4m3fn;
+inline constexpr ScalarType kUInt16 = ScalarType::UInt16;
+inline constexpr ScalarType kUInt32 = ScalarType::UInt32;
+inline constexpr ScalarType kUInt64 = ScalarType::UInt64;
 inline constexpr ScalarType kFloat8_e5m2 = ScalarType::Float8_e5m2;
+
+FLASHTRACER_SMALL_FLOAT(Half);
+FLASHTRACER_SMALL_FLOAT(BFloat16);
 
 enum class DeviceType : int8_t { CPU, CUDA, HIP, Meta };
 inline constexpr DeviceType kCPU = DeviceType::CPU;
@@ -177,7 +188,7 @@ template <class T> struct intrusive_ptr {
 
 }  // namespace c10
 
-// ---- ATen ------------------------------------------------------------------------------------------------------------
+// ---- ATen -----------------------------------------------------------------------------------------------------------
 namespace at {
 
 using namespace c10;
@@ -280,11 +291,14 @@ Tensor reshape(Tensor const&, IntArrayRef);
 Tensor cat(TensorList, int64_t = 0);
 Tensor stack(TensorList, int64_t = 0);
 Tensor pad(Tensor const&, IntArrayRef);
+Tensor slice(Tensor const&, int64_t, std::optional<int64_t> = {}, std::optional<int64_t> = {}, int64_t = 1);
+Tensor narrow(Tensor const&, int64_t, int64_t, int64_t);
+template <class A> Tensor scalar_tensor(A const&, TensorOptions);
 template <class... A> Tensor& sum_out(Tensor& out, Tensor const&, IntArrayRef, A const&...);
 template <class... A> Tensor sum(Tensor const&, A const&...);
 template <class... A> Tensor max(Tensor const&, A const&...);
 
-// ---- Random numbers --------------------------------------------------------------------------------------------------
+// ---- Random numbers -------------------------------------------------------------------------------------------------
 struct PhiloxCudaState {
   PhiloxCudaState();
   PhiloxCudaState(uint64_t seed, uint64_t offset);
@@ -311,7 +325,7 @@ struct Generator {
 template <class T> T* get_generator_or_default(std::optional<Generator> const&, Generator const&);
 template <class T> T* check_generator(std::optional<Generator> const&);
 
-// ---- CUDA ------------------------------------------------------------------------------------------------------------
+// ---- CUDA -----------------------------------------------------------------------------------------------------------
 namespace cuda {
 struct CUDAStream {
   cudaStream_t stream() const;
@@ -357,7 +371,7 @@ using at::cuda::getCurrentCUDAStream;
 using at::cuda::OptionalCUDAGuard;
 }  // namespace c10::cuda
 
-// ---- torch -----------------------------------------------------------------------------------------------------------
+// ---- torch ----------------------------------------------------------------------------------------------------------
 namespace torch {
 
 using namespace at;
