@@ -247,9 +247,10 @@ def report(
     verbose: VerboseOption = False,
 ) -> None:
     """The main job: route, call graph and coverage as one Markdown report, with pictures and JSON beside it."""
-    from tracer.render.output import write_folder
+    from tracer.render.output import check_folder, write_folder
     from tracer.report import report as make_report
 
+    check_folder(output)
     with _program(checkout, no_cache, verbose) as (program, stages):
         files = make_report(program, entry, stages.stage)
     write_folder(output, files)

@@ -225,7 +225,8 @@ class Program:
         """Return the call graph: node ids with a ``definition``, edges with an ``edge``.
 
         Args:
-            roots: definitions to start from; None for everything: all Python files and all extensions with kernels.
+            roots: definitions to start from; None for everything: the packages' Python files and all
+                extensions with kernels.
         """
         import networkx
 
@@ -249,7 +250,7 @@ class Program:
         for extension in self.extensions:
             if extension.backend == "cuda" and _has_cuda(extension):
                 self.source(extension)  # parses while Python is read
-        facts = self.python.everything()
+        facts = self.python.everything(self.python.package_files())
         yield from (definition.id for definition in facts.definitions)
         for extension in self.extensions:
             if extension.backend == "cuda" and _has_cuda(extension):
@@ -273,6 +274,9 @@ class Program:
         found = list(self.python.diagnostics())
         for source in self._sources.values():
             found += source.diagnostics
+        for number, extension in enumerate(self.extensions):
+            if number not in self._sources:
+                found += extension.diagnostics
         return tuple(d for d in dict.fromkeys(found) if wanted is None or d.location.file in wanted)
 
 

@@ -205,14 +205,24 @@ class _Tracer:
         """Return the first way in source order from ``start`` to the function that does a kernel's work."""
         found = self.first_way(start, self.is_the_work)
         if found is None:
-            name = self.program.definition(start).qualified_name
-            unresolved = self.program.coverage([start]).unresolved
-            hint = f"; unresolved there: {unresolved[0].written} ({unresolved[0].reason})" if unresolved else ""
-            raise NoRoute(
-                f"no attention kernel is reached from {name} in {self.program.where()}{hint}; "
-                "name another entry with --entry, or an end with --to"
-            )
+            raise NoRoute(self.why_not(start))
         return found
+
+    def why_not(self, start: str) -> str:
+        """Say that no kernel is reached, and what most likely stands in the way."""
+        name = self.program.definition(start).qualified_name
+        message = f"no attention kernel is reached from {name} in {self.program.where()}"
+        diagnostics = self.program.diagnostics()
+        unresolved = self.program.coverage([start]).unresolved
+        if diagnostics:
+            first = diagnostics[0]
+            file = first.location.file
+            place = f"{first.location}: " if file and not first.message.startswith(file) else ""
+            more = f" (and {len(diagnostics) - 1} more)" if len(diagnostics) > 1 else ""
+            return f"{message}; what could not be read comes first: {place}{first.message}{more}"
+        if unresolved:
+            message += f"; unresolved there: {unresolved[0].written} ({unresolved[0].reason})"
+        return f"{message}; name another entry with --entry, or an end with --to"
 
     def first_way(self, start: str, is_end: Callable[[str], bool]) -> list[Edge] | None:
         """Depth-first search in source order, without recursion: a chain of calls can be long."""

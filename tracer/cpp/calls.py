@@ -351,8 +351,12 @@ class _BodyReader:
             return Outcome.UNRESOLVED, [], f"{callee.text} is called, and its type is {type_}"
         arguments = self.arguments(callee) if callee.kind == "name" else self.arguments_of_member(callee)
         if len(callee.targets) == 1:
-            how = How.OVERLOAD if callee.text2 == "overloaded" else How.CALL
-            return Outcome.RESOLVED, [Found(inside[0], how, Confidence.EXACT, None, arguments)], ""
+            if callee.text2 != "overloaded":
+                return Outcome.RESOLVED, [Found(inside[0], How.CALL, Confidence.EXACT, None, arguments)], ""
+            if not self.takes(inside[0], count):
+                # The only declaration in sight cannot be called so: the arguments' own namespace has the one that is.
+                return Outcome.EXTERNAL, [], ""
+            return Outcome.RESOLVED, [Found(inside[0], How.OVERLOAD, Confidence.EXACT, None, arguments)], ""
         fitting = self.fitting(inside, count) or inside
         outside = len(inside) < len(callee.targets)
         confidence = Confidence.EXACT if len(fitting) == 1 and not outside else Confidence.AMBIGUOUS

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tracer.checkout import Checkout
-from tracer.cpp.sources import STUBS, UnitPlan, truncated_file
+from tracer.cpp.sources import STUBS, UnitPlan, leaves_first, truncated_file
 from tracer.cpp.wire import receive, send
 from tracer.errors import FrontEndError, MissingTool, SourceError
 
@@ -84,7 +84,7 @@ class Parser:
         arguments = [*plan.arguments]
         arguments += [f"-I{os.path.join(root, folder)}" for folder in plan.include_dirs]
         arguments += ["-isystem", str(STUBS), "-include", str(STUBS / "flashtracer" / "prelude.h")]
-        self._parse = ("parse", root, plan.main, plan.text, tuple(arguments), plan.files)
+        self._parse = ("parse", root, plan.main, plan.text, tuple(arguments), plan.files, plan.edited)
         self._process.send(self._parse)
 
     def outline(self) -> Any:
@@ -131,9 +131,9 @@ class Parser:
         raise self._blame()
 
     def _blame(self) -> FrontEndError:
-        """Find the file that the parser cannot survive, by giving it one file at a time, headers first."""
+        """Find the file that the parser cannot survive, by giving it one file at a time, those that include least first."""
         self.close()
-        for file in reversed(self.plan.files):
+        for file in leaves_first(self.checkout, self.plan.files):
             process = _Process()
             try:
                 process.send(("parse", self._parse[1], file, None, *self._parse[4:]))

@@ -8,14 +8,12 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from ctypes import c_void_p
 
+from tracer.cpp import instantiations, slices
 from tracer.cpp import kinds as k
-from tracer.cpp import slices
 from tracer.cpp.libclang import INCLUSION_VISITOR, SEVERITY_ERROR, CXCursor, CXSourceLocation, CXType, LibClang
 from tracer.cpp.tree import EMPTY, Class, Declaration, Function, Node, TypeRef
 
 _STORAGE_WORDS = re.compile(r"\b(?:constexpr|static|extern|const|thread_local|__shared__|inline|volatile)\b")
-_INSTANTIATION = re.compile(r"^[ \t]*(?:extern\s+)?template\s+(?!<)[^;{}()]*?([A-Za-z_]\w*)\s*<", re.MULTILINE)
-_COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*")', re.DOTALL)
 
 
 class SourceFile:
@@ -236,7 +234,7 @@ class Unit:
             if self.f.clang_getDiagnosticSeverity(diagnostic) >= SEVERITY_ERROR:
                 location = self.f.clang_getDiagnosticLocation(diagnostic)
                 path, line, column, _ = self.clang.file_position(location)
-                message = self.clang.text(self.f.clang_getDiagnosticSpelling(diagnostic))
+                message = self.clang.text(self.f.clang_getDiagnosticSpelling(diagnostic)).replace(self.root, "")
                 found.append((self._file_number(path), line, column, message))
             self.f.clang_disposeDiagnostic(diagnostic)
         return found
@@ -244,17 +242,9 @@ class Unit:
     def _read_instantiations(self) -> list[tuple[str, tuple[str, ...], int, int]]:
         found = []
         for number, file in enumerate(self.files):
-            if b"template" not in file.data:
-                continue
-            text = file.data.decode("latin-1")  # one character a byte, so that offsets stay byte offsets
-            if _INSTANTIATION.search(text):
-                text = _COMMENT.sub(lambda m: m.group(1) or re.sub(r"[^\n]", " ", m.group()), text)
-            for match in _INSTANTIATION.finditer(text):
-                if match.group().lstrip().startswith("extern"):
-                    continue
-                arguments, end = slices.split_arguments(text, match.end() - 1)
-                if arguments and text[end : end + 1] == "(":
-                    found.append((match.group(1), arguments, number, match.start(1)))
+            if b"template" in file.data:
+                text = file.data.decode("latin-1")  # one character a byte, so that offsets stay byte offsets
+                found += [(name, arguments, number, offset) for name, arguments, offset in instantiations.read(text)]
         return found
 
     def is_inside(self, usr: str) -> bool:
@@ -586,6 +576,10 @@ class Unit:
                 inner = below[0]
             if inner.kind in (k.DECL_REF_EXPR, k.UNEXPOSED_EXPR):
                 name = self._spelling(inner)
+                if not name:  # of a dependent operator, with the overloads that it may mean below it
+                    name = next(
+                        (self._spelling(c) for c in self.clang.children(inner) if c.kind == k.OVERLOADED_DECL_REF), ""
+                    )
                 if name.startswith("operator") and not name[8:9].isalnum() and name[8:9] not in ("_", " ", ""):
                     return number, name[8:]
         return None

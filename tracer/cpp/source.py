@@ -30,6 +30,7 @@ from tracer.model import (
 )
 
 _CLASHES = ("redefinition of", "duplicate", "explicit specialization of")
+_LITERAL = re.compile(r"\d+|true|false")
 _NO_BODY = BodyFact((), ())
 
 
@@ -58,6 +59,7 @@ class _UnitReader:
         self.bodies_data: dict[int, Any] = dict(kept["bodies"]) if kept else {}
         self.trees_data: dict[int, Any] = dict(kept["trees"]) if kept else {}
         self.tables_data: object | None = kept["tables"] if kept else None
+        self.tables_complete = self.tables_data is not None
         self.complete = bool(kept and kept["complete"])
         self.changed = False
         self.parser: Parser | None = None if kept else Parser(checkout, plan)
@@ -108,22 +110,31 @@ class _UnitReader:
             data = self.trees_data.get(key)
             if data is None:
                 data = self.trees_data[key] = self._running().tree(key)
-                self.tables_data, self._tables = None, None  # a new body can refer to new declarations
+                self.tables_complete, self._tables = False, None  # a new body can refer to new declarations
                 self.changed = True
             known = self._trees[key] = from_plain(data)
         return known
 
     def tables(self) -> Tables:
         if self._tables is None:
-            _ = self.outline
-            if self.tables_data is None:
-                self.tables_data = self._running().tables()
-                self.changed = True
+            self._complete_tables()
             self._tables = wire.tables(self.tables_data)
         return self._tables
 
+    def _complete_tables(self) -> None:
+        """Learn what the trees read so far refer to; what trees of earlier runs refer to is kept."""
+        _ = self.outline
+        if not self.tables_complete:
+            self.tables_data = wire.joined_tables(self.tables_data, self._running().tables())
+            self.tables_complete = True
+            self.changed = True
+
     def close(self) -> None:
-        if self.changed and self.outline_data is not None:
+        # A file that could not be opened is not part of the key, so such a reading must not outlive it.
+        unopened = self._outline is not None and any("cannot open file" in error for _, error in self._outline.errors)
+        if self.changed and self.outline_data is not None and not unopened:
+            if self.trees_data:
+                self._complete_tables()
             self.store.save(
                 self.plan.key,
                 {
@@ -297,6 +308,11 @@ class CppSource:
         reader, _ = self._entry(id)
         return reader.tables()
 
+    def unit(self, id: str) -> str:
+        """Return the name of the unit that defines a function: one unit has one set of tables."""
+        reader, _ = self._entry(id)
+        return reader.plan.name
+
     def id(self, usr: str) -> str | None:
         """Return the id of the function that a USR names; None where no source of the extension defines it."""
         self._index()
@@ -397,9 +413,19 @@ class CppSource:
             id = self.prefix + found.usr
             targets.append(Target(id, How(found.how), confidence, through, found.template_arguments))
         for usr in self._by_primary.get(found.usr, ()):
+            if _contradict(found.template_arguments, self._functions[usr][1].template_arguments):
+                continue
             id = self.prefix + usr
             targets.append(Target(id, How.SPECIALIZATION, confidence, through, found.template_arguments))
         return targets
+
+
+def _contradict(written: Sequence[str], specialized: Sequence[str]) -> bool:
+    """Tell whether a call's literal template arguments rule a specialization out."""
+    return any(
+        one != other and _LITERAL.fullmatch(one) and _LITERAL.fullmatch(other)
+        for one, other in zip(written, specialized, strict=False)
+    )
 
 
 def id_of(reader: object) -> int:

@@ -17,6 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from tracer.checkout import Checkout
+from tracer.cpp import instantiations
 from tracer.errors import SourceError
 from tracer.extensions import Extension
 
@@ -41,6 +42,7 @@ class UnitPlan:
         include_dirs: folders to search for headers, relative to the checkout.
         files: every file of the checkout that it can read, its own sources first.
         key: hash of the contents of all those and of the arguments.
+        edited: (file, text) of the files that the parser is shown with other text than they have, at the same offsets.
     """
 
     name: str
@@ -50,6 +52,7 @@ class UnitPlan:
     include_dirs: tuple[str, ...]
     files: tuple[str, ...]
     key: str
+    edited: tuple[tuple[str, str], ...] = ()
 
 
 def plan_units(checkout: Checkout, extension: Extension) -> tuple[UnitPlan, ...]:
@@ -111,7 +114,9 @@ def _plan(
     for file, content in contents.items():
         digest.update(f"{file}\0{len(content)}\0".encode())
         digest.update(content.encode())
-    return UnitPlan(name, main, text, arguments, include_dirs, tuple(contents), digest.hexdigest())
+    shown = ((file, instantiations.without(content)) for file, content in contents.items())
+    edited = tuple((file, content) for file, content in shown if content is not None)
+    return UnitPlan(name, main, text, arguments, include_dirs, tuple(contents), digest.hexdigest(), edited)
 
 
 def _reachable(checkout: Checkout, sources: tuple[str, ...], include_dirs: tuple[str, ...]) -> dict[str, str]:
@@ -173,6 +178,33 @@ def _compile_command(root: Path, entry: dict[str, object]) -> tuple[str, tuple[s
             kept.append(word)
         previous = word
     return relative, tuple(kept)
+
+
+def leaves_first(checkout: Checkout, files: tuple[str, ...]) -> list[str]:
+    """Return files in an order in which each comes after the files that it includes."""
+    by_name: dict[str, list[str]] = {}
+    for file in files:
+        by_name.setdefault(posixpath.basename(file), []).append(file)
+    includes = {
+        file: [
+            other
+            for match in _INCLUDE.finditer(checkout.read_text(file))
+            for other in by_name.get(posixpath.basename(match.group(1)), ())
+        ]
+        for file in files
+    }
+    ordered: dict[str, None] = {}
+    open_files: set[str] = set()
+    stack = [(file, False) for file in reversed(files)]
+    while stack:
+        file, done = stack.pop()
+        if done:
+            ordered[file] = None
+        elif file not in open_files:
+            open_files.add(file)
+            stack.append((file, True))
+            stack += [(other, False) for other in includes[file] if other not in open_files]
+    return list(ordered)
 
 
 def truncated_file(checkout: Checkout, files: Iterable[str]) -> tuple[str, int] | None:

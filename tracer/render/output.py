@@ -22,9 +22,14 @@ def write(target: str, text: str) -> None:
         BrokenPipeError: the reader of standard output went away.
     """
     if target == STANDARD_OUTPUT:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(_bytes(text))
-        sys.stdout.buffer.flush()
+        try:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(_bytes(text))
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputError(f"cannot write to standard output: {_why(error)}") from error
         return
     if os.path.isdir(target):
         raise OutputError(f"cannot write '{target}': it is a folder; name a file in it")
@@ -32,9 +37,29 @@ def write(target: str, text: str) -> None:
     if not os.path.isdir(folder):
         raise OutputError(f"cannot write '{target}': there is no folder '{folder}'; create it first")
     try:
-        _replace(target, text)
+        if os.path.exists(target) and not os.path.isfile(target):
+            # A device or a pipe: renaming a file over it would destroy it.
+            with open(target, "wb") as stream:
+                stream.write(_bytes(text))
+        else:
+            _replace(target, text)
     except OSError as error:
         raise OutputError(f"cannot write '{target}': {_why(error)}") from error
+
+
+def check_folder(target: str) -> None:
+    """Raise now what :func:`write_folder` would raise after the work is done.
+
+    Raises:
+        OutputError: the folder cannot be created or written.
+    """
+    if os.path.exists(target) and not os.path.isdir(target):
+        raise OutputError(f"cannot write into '{target}': it is a file, not a folder")
+    parent = os.path.dirname(os.path.abspath(target))
+    if not os.path.isdir(parent):
+        raise OutputError(f"cannot create folder '{target}': there is no folder '{parent}'; create it first")
+    if not os.access(target if os.path.isdir(target) else parent, os.W_OK):
+        raise OutputError(f"cannot write into folder '{target}': {_why(OSError(errno.EACCES, ''))}")
 
 
 def write_folder(target: str, files: Mapping[str, str | bytes]) -> None:
@@ -49,11 +74,7 @@ def write_folder(target: str, files: Mapping[str, str | bytes]) -> None:
     Raises:
         OutputError: the folder or a file cannot be written.
     """
-    if os.path.exists(target) and not os.path.isdir(target):
-        raise OutputError(f"cannot write into '{target}': it is a file, not a folder")
-    parent = os.path.dirname(os.path.abspath(target))
-    if not os.path.isdir(parent):
-        raise OutputError(f"cannot create folder '{target}': there is no folder '{parent}'; create it first")
+    check_folder(target)
     created = False
     waiting: list[tuple[str, str]] = []
     try:
@@ -82,6 +103,7 @@ def write_folder(target: str, files: Mapping[str, str | bytes]) -> None:
 
 
 def _replace(path: str, content: str | bytes) -> None:
+    path = os.path.realpath(path)  # a symbolic link keeps leading to the file that it names
     temporary = _beside(path, content)
     try:
         os.replace(temporary, path)
