@@ -71,6 +71,14 @@ def plain_tables(tables: Tables) -> Any:
     )  # fmt: skip
 
 
+def joined_tables(older: Any, newer: Any) -> Any:
+    """Return a unit's tables as ``newer`` has them, with the declarations that only ``older`` knows."""
+    if older is None:
+        return newer
+    known = {row[0] for row in newer[1]}
+    return (newer[0], (*newer[1], *(row for row in older[1] if row[0] not in known)), *newer[2:])
+
+
 def tables(data: Any) -> Tables:
     """Rebuild a unit's tables."""
     files, plain_declarations, plain_classes, plain_constants, aliases, templates, template_parameters, results = data
