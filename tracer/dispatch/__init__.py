@@ -1,0 +1,21 @@
+"""Which kernel does this call run? The checkout's own host code, interpreted for one call on one device."""
+
+from __future__ import annotations
+
+from tracer.dispatch.answers import (
+    Call,
+    Decision,
+    Device,
+    Launch,
+    Operator,
+    Prediction,
+    Refusal,
+    Tensor,
+    Unsupported,
+)
+from tracer.dispatch.query import Dispatcher, predict
+
+__all__ = [
+    "Call", "Decision", "Device", "Dispatcher", "Launch", "Operator", "Prediction", "Refusal", "Tensor", "Unsupported",
+    "predict",
+]  # fmt: skip
