@@ -20,8 +20,8 @@ _RECURSION_LIMIT = 100_000
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Answer requests until the other side closes the pipe.
 
-    A request is a tuple beginning with its name: ``parse`` with root, main file, text, arguments and own files;
-    ``bodies`` with keys; ``tree`` with a key; ``tables``.
+    A request is a tuple beginning with its name: ``parse`` with root, main file, text, arguments, own files and edited
+    files; ``bodies`` with keys; ``tree`` with a key; ``tables``.
     An answer is ``("ok", data)`` or ``("error", kind, message)``.
     """
     from tracer.cpp.convert import Unit
@@ -38,10 +38,13 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
         try:
             answer: Any
             if request[0] == "parse":
-                _, root, main, text, arguments, own_files = request
+                _, root, main, text, arguments, own_files, edited = request
                 path = os.path.join(root, main)
                 clang = load()
-                handle = clang.parse(path, list(arguments), {} if text is None else {path: text})
+                texts = {os.path.join(root, file): content for file, content in edited}
+                if text is not None:
+                    texts[path] = text
+                handle = clang.parse(path, list(arguments), texts)
                 if handle is None:
                     send(answers, ("error", "parse", "the parser gave up"))
                     continue
