@@ -14,8 +14,9 @@ from tracer.dispatch.answers import (
     Unsupported,
 )
 from tracer.dispatch.query import Dispatcher, predict
+from tracer.dispatch.records import answer_calls, prediction_record
 
 __all__ = [
     "Call", "Decision", "Device", "Dispatcher", "Launch", "Operator", "Prediction", "Refusal", "Tensor", "Unsupported",
-    "predict",
+    "answer_calls", "predict", "prediction_record",
 ]  # fmt: skip
