@@ -440,6 +440,8 @@ def test_library_expressions_outside_of_templates_are_typed() -> None:
           if constexpr (size(Shape<_64>{}) > 1) { rows++; }
           CUTE_STATIC_ASSERT_V(size<0>(a) == size<1>(a));
           CUTE_STATIC_ASSERT_V(_2{} * _4{} == _8{});
+          bool many = size<0>(a) > 2;
+          Tensor own = make_tensor<float>(Shape<_64>{});
           auto copy_of_thread = make_tiled_copy(Copy_Atom<DefaultCopy, float>{}, l).get_thread_slice(n);
           Tensor part = copy_of_thread.partition_S(a);
           auto [seed, offset] = at::cuda::philox::unpack(at::PhiloxCudaState(1, 2));

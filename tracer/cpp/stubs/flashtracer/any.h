@@ -100,8 +100,8 @@ FLASHTRACER_COMPARISON(!=)
 
 // Declares a library function that takes anything, with the explicit arguments that it is called with: values, as in
 // name<0, true>, or none; and, for the second macro, types as well, as in name<T> and name<T, 0>. Explicit arguments
-// stay in the tree, which a macro of that name would lose. There is no body where nobody evaluates the call: these are a
-// third of what the stubs cost in time, and each form and each body counts.
+// stay in the tree, which a macro of that name would lose. There is no body where nobody evaluates the call: these
+// functions are a quarter of what the stubs cost in time, and each form and each body counts.
 #define FLASHTRACER_FUNCTION(name) FLASHTRACER_RETURNING(flashtracer::Any, name)
 #define FLASHTRACER_RETURNING(type, name) template <auto... I, class... A> constexpr type name(A const&...);
 #define FLASHTRACER_TYPED_FUNCTION(name) \
