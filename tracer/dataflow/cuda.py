@@ -1,0 +1,603 @@
+"""The C++ and CUDA front end: a kernel's syntax tree as value flow, every callee of the checkout inlined."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tracer.cpp.source import CppSource
+from tracer.cpp.tree import EMPTY, Node, walk
+from tracer.dataflow.calls import Calls
+from tracer.dataflow.frames import Closure, Frame, Object, Thing, Type
+from tracer.dataflow.ir import Formula, Loop, Ref, Site, Storage, Value, conjunction, decided, flags_of, negated
+from tracer.dataflow.library import meaning
+from tracer.dataflow.names import OPERATORS, constant_of, plain
+
+_COUNTING = ("++", "--", "p++", "p--")
+
+
+class Undecided(Exception):
+    """A compile-time flag chooses between two tensors: both kernels that come of it must be followed, one by one."""
+
+    def __init__(self, flags: Iterable[str]) -> None:
+        """Name the flags."""
+        super().__init__()
+        self.flags = sorted(flags)
+
+
+class Kernel(Calls):
+    """The value flow of one function of a checkout."""
+
+    def __init__(self, source: CppSource, id: str, flags: dict[str, bool] | None = None) -> None:
+        """Follow the function of an id.
+
+        Args:
+            source: the C++ side that defines it.
+            id: the definition's id.
+            flags: compile-time flags that are decided beforehand.
+
+        Raises:
+            TooLarge: more work than the bound allows.
+            Undecided: a flag that ``flags`` leaves open chooses between two tensors.
+        """
+        super().__init__(source, id)
+        self.known = dict(flags or {})
+        self._leaving: list[tuple[int, list[tuple[Formula, dict[Storage, Value]]]]] = []
+        self._follow()
+
+    def _follow(self) -> None:
+        function = self.lookup.function(self.id)
+        self.frame = Frame(self.id, {})
+        self.frame.is_root = True
+        self.active.append(function.usr)
+        for parameter in function.parameters:
+            declared = self.site(parameter)
+            self.parameter_names.append(parameter.text)
+            cls = self.lookup.class_of(parameter.type)
+            if cls is not None:
+                template = self.class_arguments(cls, ())
+                self.frame.bind(parameter.text, self.new_object(cls, parameter.text, template, declared, True))
+            else:
+                storage = self.input(parameter.text, declared)
+                self.frame.bind(parameter.text, Ref(storage, parameter.text, declared))
+        assert function.body is not None
+        self.statement(function.body)
+        self.outputs = {
+            name: self.state[storage]
+            for name, storage in self.inputs.items()
+            if storage.space == "global" and self.state.get(storage, self.roots[storage]) is not self.roots[storage]
+        }
+
+    # -- statements ---------------------------------------------------------------------------------------------------
+    def statement(self, node: Node) -> bool:
+        """Follow a statement; tell whether it leaves the function or the loop."""
+        handler = getattr(self, f"_statement_{node.kind}", None)
+        if handler is not None:
+            return bool(handler(node))
+        self.thing(node)
+        return False
+
+    def _statement_block(self, node: Node) -> bool:
+        self.frame.scopes.append({})
+        left = any(self.statement(child) for child in node.children)
+        self.frame.scopes.pop()
+        return left
+
+    def _statement_declare(self, node: Node) -> bool:
+        for child in node.children:
+            if child.kind == "variable":
+                self.declare(child)
+            elif child.kind == "alias" and child.type is not None:
+                self.frame.template = {**self.frame.template, child.text: Type(child.type.spelling)}
+        return False
+
+    def _statement_empty(self, node: Node) -> bool:
+        return False
+
+    def _statement_static_assert(self, node: Node) -> bool:
+        return False
+
+    def _statement_return(self, node: Node) -> bool:
+        thing = self.thing(node.children[0]) if node.children else None
+        if isinstance(thing, Ref) and thing.storage.space == "registers" and thing.is_indexed:
+            thing = self.read(thing, self.site(node))
+        if self.frame.is_root:
+            self.exits.append(self.path)
+        self.frame.leaves.append((self.leaf_condition(), thing, self.state))
+        return True
+
+    def _statement_continue(self, node: Node) -> bool:
+        if self._leaving:
+            entry, states = self._leaving[-1]
+            states.append((_all(self.path[entry:]), self.state))
+        return True
+
+    def _statement_break(self, node: Node) -> bool:
+        if self.open_loops:
+            loop = self.open_loops[-1]
+            counters = {storage: self.state[storage] for storage, *_ in loop.counters}
+            loop.breaks.append((self.path[len(loop.guards) :], counters))
+        return True
+
+    def _statement_if(self, node: Node) -> bool:
+        condition, then, *other = node.children
+        formula = self.formula(self.evaluated(condition))
+        return self.branch(
+            formula,
+            lambda: self.statement(then),
+            (lambda: self.statement(other[0])) if other else None,
+            self.site(node),
+        )
+
+    def _statement_switch(self, node: Node) -> bool:
+        self.evaluated(node.children[0])
+        for child in node.children[1:]:
+            self.statement(child)
+        return False
+
+    def _statement_case(self, node: Node) -> bool:
+        self.branch(("test", self.evaluated(node.children[0])), lambda: self.statement(node.children[-1]), None)
+        return False
+
+    def _statement_default(self, node: Node) -> bool:
+        self.statement(node.children[-1])
+        return False
+
+    def _statement_initialise(self, node: Node) -> bool:
+        if self.frame.this is not None:
+            target = self.member(self.frame.this, node.text, self.site(node))
+            if isinstance(target, Ref):
+                thing = self.thing(node.children[0])
+                if isinstance(thing, Ref) and thing.is_pointer:
+                    self.frame.this.fields[node.text] = thing
+                elif isinstance(thing, Ref | Value):
+                    self.write(target, self.as_value(thing, self.site(node)), self.site(node))
+        return False
+
+    # -- loops --------------------------------------------------------------------------------------------------------
+    def _statement_for(self, node: Node) -> bool:
+        start, condition, step, body = node.children
+        self.frame.scopes.append({})
+        self.statement(start)
+        counters = self._counters(step)
+        self._loop(node, counters, condition, step, body)
+        self.frame.scopes.pop()
+        return False
+
+    def _statement_while(self, node: Node) -> bool:
+        condition, body = node.children
+        self._loop(node, [], condition, EMPTY, body)
+        return False
+
+    def _statement_do(self, node: Node) -> bool:
+        body, condition = node.children if node.children[0].kind == "block" else reversed(node.children)
+        self._loop(node, [], condition, EMPTY, body)
+        return False
+
+    def _statement_for_range(self, node: Node) -> bool:
+        self._loop(node, [], EMPTY, EMPTY, node.children[-1])
+        return False
+
+    def _loop(self, node: Node, counters: list[Storage], condition: Node, step: Node, body: Node) -> None:
+        def follow(loop: Loop) -> None:
+            if condition.kind != "empty":
+                loop.condition = self.formula(self.evaluated(condition))
+            self._walking_pointers(body, loop)
+            entry = len(self.path)
+            states: list[tuple[Formula, dict[Storage, Value]]] = []
+            before = dict(self.state)
+            self._leaving.append((entry, states))
+            left = self.statement(body)
+            self._leaving.pop()
+            for formula, state in reversed(states):
+                self.state = state if left else self._merged(formula, state, before)
+                left = False
+
+        def follow_step(loop: Loop) -> None:
+            if step.kind != "empty":
+                self.thing(step)
+
+        self.loop(self.site(node), counters, follow, follow_step)
+
+    def _merged(
+        self, formula: Formula, then: dict[Storage, Value], before: dict[Storage, Value]
+    ) -> dict[Storage, Value]:
+        merged = dict(self.state)
+        for storage, value in then.items():
+            mine = merged.get(storage, self.undefined)
+            if mine is not value:
+                merged[storage] = self.chosen(storage, formula, (value, mine), before, None)
+        return merged
+
+    def _counters(self, step: Node) -> list[Storage]:
+        """Return the storages that a loop's step counts up or down."""
+        found: list[Storage] = []
+        for node in walk(step):
+            is_counting = (node.kind == "unary" and node.text in _COUNTING) or node.kind == "assign"
+            if is_counting and node.children[0].kind == "name":
+                thing = self.frame.find(node.children[0].text)
+                if isinstance(thing, Ref) and thing.storage not in found and not thing.is_pointer:
+                    found.append(thing.storage)
+        return found
+
+    def _walking_pointers(self, body: Node, loop: Loop) -> None:
+        """A pointer that moves with the loop makes what is behind it indexed by the loop."""
+        for node in walk(body):
+            if node.kind != "assign":
+                continue
+            target = node.children[0]
+            if target.kind == "call" and target.children[0].kind == "member":
+                found = meaning(target.children[0].text)
+                target = target.children[0].children[0] if found is not None and found.does == "view" else EMPTY
+            elif target.kind == "name" and node.text == "=":
+                target = EMPTY
+            if target.kind == "name":
+                thing = self.frame.find(target.text)
+                if isinstance(thing, Ref) and (thing.is_pointer or node.children[0].kind == "call"):
+                    self.frame.rebind(target.text, thing.view(loops=frozenset((loop.number,))))
+
+    # -- declarations -------------------------------------------------------------------------------------------------
+    def declare(self, node: Node) -> None:
+        """Follow the declaration of a variable."""
+        site, type_ = self.site(node), node.type
+        space = "shared" if "__shared__" in node.text2 else "registers"
+        init = self.initialiser(node)
+        if (
+            type_ is not None
+            and type_.form == "array"
+            and not (init is not None and init.kind not in ("list", "construct"))
+        ):
+            storage = self.store(node.text, site, space)
+            if init is not None:
+                self.state[storage] = self.const(0.0, site)
+            self.frame.bind(node.text, Ref(storage, node.text, site, is_pointer=True))
+            return
+        if init is None or init.kind in ("construct", "list"):
+            made = self.construct(type_, node.text, init.children if init is not None else (), site)
+            if made is not None:
+                self.frame.bind(node.text, made)
+                return
+        if init is None or (
+            init.kind in ("construct", "list") and not self.lookup.is_scalar(type_) and not init.children
+        ):
+            self.bind_new(node, self.undefined, site, space)
+            return
+        thing = self.thing(init.children[0] if init.kind in ("construct", "list") and init.children else init)
+        self.bind_variable(node, thing, site)
+
+    def initialiser(self, node: Node) -> Node | None:
+        """Return what a variable is initialised with; an expression inside of its type is none."""
+        if not node.children:
+            return None
+        last = node.children[-1]
+        if node.type is not None and "<" in node.type.spelling and last.file == node.file and last.end < node.end:
+            behind = self.source.text(self.frame.id, replace(node, start=last.end))
+            if re.search(rf"\b{re.escape(node.text)}\b", behind):
+                return None
+        return last
+
+    def bind_variable(self, node: Node, thing: Thing, site: Site) -> None:
+        """Bind a variable to what initialises it: another name of the same storage, or a storage of its own."""
+        if isinstance(thing, Object | Closure | Type):
+            self.frame.bind(node.text, thing)
+            return
+        is_reference = node.type is not None and node.type.form in ("reference", "pointer")
+        if isinstance(thing, Ref) and not self.lookup.is_scalar(node.type):
+            is_element = thing.is_indexed and not is_reference and thing.storage.space != "global"
+            if not is_element and (thing.storage.space != "argument" or thing.is_pointer or is_reference):
+                if not thing.storage.name:
+                    thing.storage.name, thing.storage.declared = node.text, site
+                named = thing.view(name=node.text, declared=site)
+                self.frame.bind(node.text, named)
+                if thing.storage.space in ("registers", "shared") and not thing.is_indexed:
+                    self.rename(named, site)
+                return
+        if (
+            isinstance(thing, Value)
+            and thing.op == "opaque"
+            and node.type is not None
+            and not self.lookup.is_scalar(node.type)
+        ):
+            self.frame.bind(node.text, thing if node.type.spelling == "auto" else Type(node.type.spelling))
+            return
+        self.bind_new(node, self.as_value(thing, site), site, "registers")
+
+    def bind_new(self, node: Node, contents: Value, site: Site, space: str) -> None:
+        """Bind a variable to a storage of its own."""
+        if contents is self.undefined and node.type is not None and not self.lookup.is_scalar(node.type):
+            if node.type.spelling.startswith(("cutlass::", "typename ")) or "Converter" in node.type.spelling:
+                self.frame.bind(node.text, Type(node.type.spelling))
+                return
+        storage = self.store(node.text, site, space)
+        if contents is not self.undefined:
+            value = self.value("set", [contents], site)
+            value.name, value.declared, value.storage = node.text, site, storage
+            self.state[storage] = value
+        self.frame.bind(node.text, Ref(storage, node.text, site))
+
+    # -- expressions --------------------------------------------------------------------------------------------------
+    def thing(self, node: Node) -> Thing:
+        """Follow an expression: a value, a reference, an object, a closure or a type."""
+        handler = getattr(self, f"_thing_{node.kind}", None)
+        if handler is not None:
+            return handler(node)
+        values = [self.thing(child) for child in node.children]
+        operands = [self.as_value(thing) for thing in values if isinstance(thing, Ref | Value)]
+        return self.value("opaque", operands, self.site(node), node.kind)
+
+    def _thing_name(self, node: Node) -> Thing:
+        local = self.frame.find(node.text)
+        if local is not None:
+            return local
+        if node.text in self.frame.template:
+            return self.frame.template[node.text]
+        this = self.frame.this
+        if this is not None and "::" not in node.text:
+            field = self.field_called(this, node.text)
+            if field is not None:
+                return field
+            constant = self.class_constant(this.cls, node.text)
+            if constant is not None:
+                return self.thing(constant)
+        qualifier, _, last = node.text.rpartition("::")
+        if qualifier:
+            written = self.class_written(qualifier)
+            constant = self.class_constant(written[0], last) if written is not None else None
+            if written is not None and constant is not None:
+                saved, self.frame = self.frame, Frame(self.frame.id, self.class_arguments(*written))
+                result = self.thing(constant)
+                self.frame = saved
+                return result
+        return self.value("param", (), self.site(node), node.text)
+
+    def _thing_this(self, node: Node) -> Thing:
+        return self.frame.this
+
+    def _thing_member(self, node: Node) -> Thing:
+        base = self.thing(node.children[0])
+        site = self.site(node)
+        if isinstance(base, Object):
+            constant = self.class_constant(base.cls, node.text)
+            return self.thing(constant) if constant is not None else self.member(base, node.text, site)
+        if isinstance(base, Ref):
+            if base.storage.space == "argument" and not base.is_indexed:
+                storage = self.input(f"{base.storage.name}.{node.text}", None)
+                return Ref(storage, storage.name)
+            if base.storage.space in ("shared", "registers") and base.is_pointer and not base.is_indexed:
+                return self.part(base, ("member", node.text), node.text, site)
+            return base
+        if isinstance(base, Value) and base.op == "param":
+            return self.value("symbol", (), site, f"{base.text}.{node.text}")
+        return base
+
+    def _thing_literal(self, node: Node) -> Thing:
+        site = self.site(node)
+        text = node.text.replace("'", "")
+        if node.text2 == "bool":
+            return self.const(text == "true", site)
+        try:
+            if node.text2 == "int":
+                return self.const(int(text.rstrip("uUlLzZ"), 0), site)
+            if node.text2 == "float":
+                return self.const(float(text.rstrip("fFlL")), site)
+        except ValueError:
+            pass
+        return self.value("opaque", (), site, text[:40])
+
+    def _thing_unary(self, node: Node) -> Thing:
+        site, operator = self.site(node), node.text
+        thing = self.thing(node.children[0])
+        if operator == "&":
+            if isinstance(thing, Ref):
+                return (
+                    self.part(thing, (node.file, node.start), "", site)
+                    if thing.is_indexed
+                    else thing.view(is_pointer=True)
+                )
+            return thing
+        if operator == "*":
+            if isinstance(thing, Ref) and thing.storage.space == "argument":
+                thing.storage.space = "global"
+            return thing.view(is_pointer=True) if isinstance(thing, Ref) else thing
+        if operator in _COUNTING:
+            if isinstance(thing, Ref):
+                before = self.read(thing, site)
+                op = "add" if "+" in operator else "sub"
+                self.write(thing, self.operation(op, [before, self.const(1, site)], site), site)
+                return before if operator.startswith("p") else thing
+            return thing
+        value = self.as_value(thing, site)
+        if operator == "-":
+            return self.operation("neg", [value], site)
+        if operator == "!":
+            constant = constant_of(value)
+            return (
+                self.const(not constant, site) if isinstance(constant, bool | int) else self.value("not", [value], site)
+            )
+        return value if operator == "+" else self.value("complement", [value], site)
+
+    def _thing_binary(self, node: Node) -> Thing:
+        site, operator = self.site(node), node.text
+        left_node, right_node = node.children
+        if operator == ",":
+            self.thing(left_node)
+            return self.thing(right_node)
+        left = self.thing(left_node)
+        if operator in ("&&", "||"):
+            first = self.as_value(left, site)
+            formula = self.formula(first)
+            if isinstance(formula, bool):
+                return self.evaluated(right_node) if formula == (operator == "&&") else self.const(formula, site)
+            second = self.evaluated(right_node)
+            return self.value("and" if operator == "&&" else "or", [first, second], site)
+        right = self.thing(right_node)
+        if isinstance(left, Ref) and left.is_pointer and operator in ("+", "-"):
+            offset = self.as_value(right, site)
+            if left.storage.space == "argument":
+                left.storage.space = "global"
+            moved = left.view(loops=offset.loops, indices=(*left.indices, offset))
+            if moved.storage.space in ("shared", "registers"):
+                return self.part(moved, (node.file, node.start), "", site)
+            return moved
+        if isinstance(left, Ref) and left.storage.space == "global" and operator in ("+", "-"):
+            offset = self.as_value(right, site)
+            return left.view(loops=offset.loops, indices=(*left.indices, offset), is_pointer=True)
+        values = [self.as_value(left, site), self.as_value(right, site)]
+        return self.operation(OPERATORS.get(operator, operator), values, site)
+
+    def _thing_assign(self, node: Node) -> Thing:
+        site, operator = self.site(node), node.text
+        left_node, right_node = node.children
+        if left_node.kind == "call" and left_node.children[0].kind == "member":
+            found = meaning(left_node.children[0].text)
+            base = self.thing(left_node.children[0].children[0])
+            if found is not None and found.does == "view" and isinstance(base, Ref):
+                self.evaluated(right_node)  # moves a pointer; what is behind it stays
+                return base
+        right = self.thing(right_node)
+        left = self.thing(left_node)
+        if not isinstance(left, Ref):
+            return left
+        if isinstance(left, Ref) and left.is_pointer and left.storage.space == "global" and left_node.kind == "name":
+            return left
+        value = self.as_value(right, site)
+        if operator != "=":
+            value = self.operation(OPERATORS.get(operator[:-1], operator), [self.read(left, site), value], site)
+        self.write(left, value, site)
+        return left
+
+    def _thing_conditional(self, node: Node) -> Thing:
+        condition, then_node, other_node = node.children
+        site = self.site(node)
+        formula = self.formula(self.evaluated(condition))
+        formula = decided(formula, self.known)
+        if isinstance(formula, bool):
+            return self.thing(then_node if formula else other_node)
+        things: list[Thing] = [None, None]
+
+        def follow(number: int, side: Node) -> bool:
+            thing = self.thing(side)
+            is_pointer = isinstance(thing, Ref) and (thing.is_pointer or thing.storage.space in ("global",))
+            things[number] = thing if is_pointer or not isinstance(thing, Ref) else self.read(thing, site)
+            return False
+
+        self.branch(formula, lambda: follow(0, then_node), lambda: follow(1, other_node), site)
+        if things[0] is None or things[1] is None:
+            return things[0] if things[1] is None else things[1]
+        return self._either(formula, things[0], things[1], site, node)
+
+    def _either(self, formula: Formula, then: Thing, other: Thing, site: Site, node: Node) -> Thing:
+        if isinstance(then, Ref) and isinstance(other, Ref):
+            if then.storage is other.storage:
+                return other
+            if then.is_pointer or other.is_pointer or "global" in (then.storage.space, other.storage.space):
+                flags = flags_of(formula)
+                if flags and {then.storage.space, other.storage.space} <= {"global", "argument"}:
+                    raise Undecided(flags)
+                if then.storage.space == other.storage.space == "registers":
+                    return self.fresh(self.select(formula, self.read(then, site), self.read(other, site), site))
+                return self.part(then, (node.file, node.start), "", site)
+        if isinstance(then, Ref | Value) and isinstance(other, Ref | Value):
+            return self.select(formula, self.as_value(then, site), self.as_value(other, site), site)
+        return then
+
+    def _thing_cast(self, node: Node) -> Thing:
+        parts = [child for child in node.children if child.kind not in ("type",)]
+        if node.text in ("functional", "c", "static") and parts:
+            last = parts[-1]
+            if last.kind == "list":
+                return self._listed(node, last)
+            thing = self.thing(last)
+            if node.text != "c" and isinstance(thing, Ref) and (thing.is_indexed or self.lookup.is_scalar(node.type)):
+                return self.read(thing, self.site(node))
+            return thing
+        if not parts:
+            return self.const(0, self.site(node))
+        thing = self.thing(parts[-1])
+        if node.text == "reinterpret" and isinstance(thing, Value):
+            inner = plain(thing)
+            if inner.op == "select" and all(plain(side).op == "input" for side in inner.args):
+                raise Undecided(flags_of(inner.condition))
+        if node.text == "reinterpret" and isinstance(thing, Ref):
+            if thing.storage.space == "argument":
+                thing.storage.space = "global"
+            return thing.view(is_pointer=True)
+        return thing
+
+    def _listed(self, node: Node, items: Node) -> Thing:
+        if items.children:
+            return self.thing(items.children[0])
+        found = constant_in(node.type.canonical if node.type is not None else "")
+        return self.const(found if found is not None else 0, self.site(node))
+
+    def _thing_call(self, node: Node) -> Thing:
+        return self.call(node)
+
+    def _thing_index(self, node: Node) -> Thing:
+        base = self.thing(node.children[0])
+        if isinstance(base, Object):
+            methods = [m for m in self.lookup.methods(base.cls, "operator[]") if m.takes(len(node.children) - 1)]
+            if methods:
+                return self.inline(methods[0], node.children[1:], (), base, dict(base.template), self.site(node))
+        return self.indexed(base, node.children[1:], self.site(node))
+
+    def _thing_construct(self, node: Node) -> Thing:
+        made = self.construct(node.type, node.text, node.children, self.site(node))
+        if made is not None:
+            return made
+        values = [self.thing(child) for child in node.children if child.kind != "list"]
+        if len(values) == 1 and len(node.children) == 1 and isinstance(values[0], Ref | Value):
+            return self.value("convert", [self.as_value(values[0], self.site(node))], self.site(node), node.text)
+        return self.value("shape", (), self.site(node), node.text)
+
+    def _thing_list(self, node: Node) -> Thing:
+        if node.type is not None and self.lookup.class_of(node.type) is not None:
+            return self.construct(node.type, node.type.spelling, node.children, self.site(node))
+        for child in node.children:
+            self.thing(child)
+        return (
+            self.const(0.0, self.site(node)) if not node.children else self.value("shape", (), self.site(node), "list")
+        )
+
+    def _thing_lambda(self, node: Node) -> Thing:
+        return Closure(node, self.frame)
+
+    def _thing_raw(self, node: Node) -> Thing:
+        return self.value("opaque", (), self.site(node), node.text[:40])
+
+    def _thing_sizeof(self, node: Node) -> Thing:
+        return self.value("param", (), self.site(node), f"sizeof {node.type.spelling if node.type is not None else ''}")
+
+    def _thing_empty(self, node: Node) -> Thing:
+        return None
+
+
+def constant_in(canonical: str) -> int | None:
+    """Return the number that a type such as ``cute::C<1>`` stands for."""
+    found = re.fullmatch(r"(?:const )?(?:cute::)?(?:C|Int|integral_constant)<(?:int, ?)?(-?\d+)>", canonical)
+    return int(found.group(1)) if found else None
+
+
+def _all(formulas: Sequence[Formula]) -> Formula:
+    result: Formula = True
+    for formula in formulas:
+        result = conjunction(result, formula)
+    return result
+
+
+def kernels(source: CppSource, id: str, flags: dict[str, bool] | None = None) -> list[Kernel]:
+    """Follow a function, once for each value of the flags that choose between its tensors.
+
+    Raises:
+        TooLarge: more work than the bound allows.
+    """
+    try:
+        return [Kernel(source, id, flags)]
+    except Undecided as undecided:
+        flag = undecided.flags[0]
+        return [kernel for value in (False, True) for kernel in kernels(source, id, {**(flags or {}), flag: value})]
+
+
+__all__ = ["Kernel", "Undecided", "kernels", "negated", "Any"]

@@ -1,0 +1,117 @@
+"""What names from outside of the checkout mean for the value flow: one table, with the source of each row.
+
+Nothing here belongs to a release of flash-attention. The names are those of CUDA, the C++ standard library, CUTLASS and
+CuTe, PyTorch; a kernel that uses another name leaves a ``call`` in the flow, which is reported.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+CUDA_MATH = "CUDA C++ Programming Guide, Mathematical Functions"
+CUDA_WARP = "CUDA C++ Programming Guide, Warp Shuffle Functions"
+CUDA_ATOMIC = "CUDA C++ Programming Guide, Atomic Functions"
+CUDA_SYNC = "CUDA C++ Programming Guide, Synchronization Functions"
+CUDA_CONVERT = "CUDA Math API, type casting intrinsics and half precision conversion"
+CXX = "ISO C++17, library clauses"
+CUTE_TENSOR = "CUTLASS documentation, CuTe: Tensors"
+CUTE_ALGORITHM = "CUTLASS documentation, CuTe: Tensor algorithms"
+CUTE_LAYOUT = "CUTLASS documentation, CuTe: Layouts and layout algebra"
+CUTE_MMA = "CUTLASS documentation, CuTe: MMA atoms and tiled copies"
+CUTLASS = "CUTLASS documentation, fundamental types and fast math"
+PTX = "PTX ISA, asynchronous copies, barriers and mma"
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What a call of a library's name does.
+
+    Attributes:
+        names: regular expression for the last component of the name.
+        does: ``view``: the result names the storage of the first argument; ``fresh``: a new storage; ``copy``: the last
+            argument gets what the one before holds; ``clear`` and ``fill``; ``product``: the last argument gains the
+            matrix product of the two before; ``value``: the operation ``op`` on the arguments; ``atomic add``;
+            ``barrier``, ``fence`` and ``wait``: order of memory accesses; ``nothing``; ``shape``: a number or a layout
+            that no data enters; ``convert``: the argument in another type.
+        op: of a ``value``: the operation.
+        source: where that is documented.
+    """
+
+    names: str
+    does: str
+    op: str
+    source: str
+
+
+TABLE: tuple[Meaning, ...] = (
+    # -- arithmetic
+    Meaning(r"exp2f?|ex2_approx\w*", "value", "exp2", CUDA_MATH),
+    Meaning(r"expf?|__expf", "value", "exp", CUDA_MATH),
+    Meaning(r"logf?|__logf|fast_log", "value", "log", CUDA_MATH),
+    Meaning(r"log2f?|__log2f", "value", "log2", CUDA_MATH),
+    Meaning(r"fmaxf?|max", "value", "max", CXX),
+    Meaning(r"fminf?|min", "value", "min", CXX),
+    Meaning(r"tanhf?|fast_tanh", "value", "tanh", CUTLASS),
+    Meaning(r"abs|fabsf?", "value", "abs", CXX),
+    Meaning(r"__fmul_rn", "value", "mul", CUDA_MATH),
+    Meaning(r"__fadd_rn", "value", "add", CUDA_MATH),
+    Meaning(r"__fdividef|__fdiv_rn", "value", "div", CUDA_MATH),
+    Meaning(r"__frcp_rn", "value", "reciprocal", CUDA_MATH),
+    Meaning(r"sqrtf?", "value", "sqrt", CUDA_MATH),
+    Meaning(r"isnan", "value", "isnan", CXX),
+    Meaning(r"ceil_div|round_up", "value", "ceil_div", CUTE_LAYOUT),
+    Meaning(r"__builtin_(?:huge_val|inf)f?", "value", "infinity", CXX),
+    # -- lanes
+    Meaning(r"__shfl_(?:xor|down|up)_sync", "value", "lane", CUDA_WARP),
+    Meaning(r"__shfl_sync", "value", "broadcast", CUDA_WARP),
+    # -- conversions
+    Meaning(r"(?:__)?(?:half|bfloat16|float|int|size_t|uint\w*)(?:2|_t)*", "convert", "", CUDA_CONVERT),
+    Meaning(r"__\w*(?:2float|2half|2bfloat16)\w*|__float2\w+|static_cast|move|forward", "convert", "", CUDA_CONVERT),
+    # -- moving data
+    Meaning(r"copy|copy_aligned|cooperative_copy", "copy", "", CUTE_ALGORITHM),
+    Meaning(r"copy_if", "copy", "", CUTE_ALGORITHM),
+    Meaning(r"clear", "clear", "", CUTE_ALGORITHM),
+    Meaning(r"fill", "fill", "", CUTE_ALGORITHM),
+    Meaning(r"gemm", "product", "", CUTE_ALGORITHM),
+    Meaning(r"atomicAdd|red_async\w*", "atomic add", "", CUDA_ATOMIC),
+    # -- memory order
+    Meaning(r"__syncthreads|syncthreads", "barrier", "block", CUDA_SYNC),
+    Meaning(r"__syncwarp", "barrier", "warp", CUDA_SYNC),
+    Meaning(r"cp_async_wait\w*", "wait", "", PTX),
+    Meaning(r"cp_async_fence", "fence", "", PTX),
+    # -- naming the same storage anew
+    Meaning(
+        r"make_tensor|make_\w*ptr|local_tile|local_partition|partition_[SDABC]|retile_\w+|logical_divide|zipped_divide|"
+        r"tiled_divide|recast(?:_ptr)?|data|get|flatten|group_modes|coalesce|domain_offset|begin|"
+        r"as_position_independent_swizzle_tensor|conditional_return|filter\w*|data_ptr",
+        "view", "", CUTE_TENSOR,
+    ),  # fmt: skip
+    Meaning(
+        r"make_fragment_like|make_tensor_like|partition_fragment_[ABC]|make_fragment_[ABC]|make_identity_tensor|"
+        r"make_rmem_tensor|make_counting_tensor",
+        "fresh", "", CUTE_TENSOR,
+    ),  # fmt: skip
+    # -- shapes and layouts
+    Meaning(
+        r"make_(?:coord|shape|stride|layout|tile|tuple)\w*|size|shape|layout|stride|rank|cosize|depth|tile_to_shape|"
+        r"composition|select|append|prepend|product|transpose|get_slice|get_thread_slice|get_thread_layout|"
+        r"make_tiled_copy\w*|make_tiled_mma|get_tiled_\w+|tile_size|thr_layout\w*|is_static|bit_width",
+        "shape", "", CUTE_LAYOUT,
+    ),  # fmt: skip
+    Meaning(r"printf|print\w*|assert|__builtin_unreachable|static_assert|CUTE_\w+|__trap", "nothing", "", CXX),
+    Meaning(r"thread0?|is_same_v|sizeof|unpack|tie|forward_as_tuple", "shape", "", CXX),
+)  # fmt: skip
+
+#: Library classes whose call operator converts the element type of what it is given.
+CONVERTERS = re.compile(r"NumericArrayConverter|NumericConverter")
+
+_COMPILED = tuple((re.compile(meaning.names), meaning) for meaning in TABLE)
+_KNOWN: dict[str, Meaning | None] = {}
+
+
+def meaning(name: str) -> Meaning | None:
+    """Return what the table says about the last component of a library's name."""
+    if name not in _KNOWN:
+        _KNOWN[name] = next((found for pattern, found in _COMPILED if pattern.fullmatch(name)), None)
+    return _KNOWN[name]

@@ -1,0 +1,221 @@
+"""The parts of the C++ front end that know storages: names, data members, indexing, reading a thing as a value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from tracer.cpp.source import CppSource
+from tracer.cpp.tree import Class, Node
+from tracer.dataflow.frames import Closure, Frame, Object, Thing, Type
+from tracer.dataflow.ir import Formula, Graph, Ref, Site, Storage, Value, negated
+from tracer.dataflow.lookup import Lookup
+from tracer.model import Location
+
+#: Operators of C++ by the name of their operation here.
+OPERATORS = {
+    "+": "add", "-": "sub", "*": "mul", "/": "div", "%": "mod", "<": "lt", ">": "gt", "<=": "le", ">=": "ge",
+    "==": "eq", "!=": "ne", "&": "bit_and", "|": "bit_or", "^": "bit_xor", "<<": "shift_left", ">>": "shift_right",
+}  # fmt: skip
+
+
+def fold(op: str, args: list[float | int | bool]) -> float | int | bool | None:
+    """Return what an operation on constants gives; None where that is not defined."""
+    left, right = args[0], args[-1]
+    whole = all(isinstance(argument, int) for argument in args)
+    try:
+        if op == "neg":
+            return -left
+        if op == "add":
+            return left + right
+        if op == "sub":
+            return left - right
+        if op == "mul":
+            return left * right
+        if op == "div":
+            return int(left / right) if whole else left / right
+        if op == "mod" and whole:
+            return int(math.fmod(left, right))
+        if op in ("max", "min"):
+            return max(args) if op == "max" else min(args)
+        if op == "ceil_div" and whole:
+            return -(-int(left) // int(right))
+        if op in ("lt", "gt", "le", "ge", "eq", "ne"):
+            return {
+                "lt": left < right, "gt": left > right, "le": left <= right, "ge": left >= right,
+                "eq": left == right, "ne": left != right,
+            }[op]  # fmt: skip
+    except (ZeroDivisionError, OverflowError, ValueError):
+        return None
+    return None
+
+
+class Names(Graph):
+    """Storages and names of the function that is followed."""
+
+    def __init__(self, source: CppSource, id: str) -> None:
+        """Begin at the function of an id."""
+        super().__init__()
+        self.source, self.id = source, id
+        self.lookup = Lookup(source, id)
+        self.frame = Frame(id, {})
+        self.unknown: dict[str, Site] = {}
+        self.inlined = 0
+        self.active: list[str] = []
+        self.parameter_names: list[str] = []
+
+    def location(self, site: Site) -> Location:
+        """Return where a site is."""
+        if isinstance(site, Location):
+            return site
+        if site is None:
+            return self.source.definition(self.id).location
+        return self.source.location(site[0], site[1])
+
+    def site(self, node: Node) -> Site:
+        """Return the site of a node of the function that is followed now."""
+        return (self.frame.id, node)
+
+    # -- things as values ---------------------------------------------------------------------------------------------
+    def thing(self, node: Node) -> Thing:
+        """Follow an expression."""
+        raise NotImplementedError
+
+    def as_value(self, thing: Thing, site: Site = None) -> Value:
+        """Return the value of a thing; something without one gives an opaque value."""
+        if isinstance(thing, Value):
+            return thing
+        if isinstance(thing, Ref):
+            return self.read(thing, site)
+        if thing is None:
+            return self.undefined
+        return self.value("opaque", (), site, type(thing).__name__)
+
+    def evaluated(self, node: Node) -> Value:
+        """Follow an expression and return its value."""
+        return self.as_value(self.thing(node), self.site(node))
+
+    def operation(self, op: str, args: list[Value], site: Site, text: str = "") -> Value:
+        """Make an operation; one on constants is carried out."""
+        constants = [constant_of(argument) for argument in args]
+        if constants and all(isinstance(c, int | float) for c in constants):
+            result = fold(op, constants)  # type: ignore[arg-type]
+            if result is not None:
+                return self.const(result, site)
+        return self.value(op, args, site, text)
+
+    def formula(self, value: Value) -> Formula:
+        """Return a value as a condition."""
+        inner = plain(value)
+        if inner.op == "const":
+            return bool(inner.constant)
+        if inner.op == "param":
+            return ("flag", inner.text)
+        if inner.op == "not":
+            return negated(self.formula(inner.args[0]))
+        if inner.op in ("and", "or"):
+            return (inner.op, self.formula(inner.args[0]), self.formula(inner.args[1]))
+        if inner.op == "select":
+            then, other = self.formula(inner.args[0]), self.formula(inner.args[1])
+            if isinstance(then, bool) and isinstance(other, bool):
+                return inner.condition if then else negated(inner.condition)
+        return ("test", inner)
+
+    # -- storages -----------------------------------------------------------------------------------------------------
+    def loops_of(self, values: Iterable[Value]) -> frozenset[int]:
+        """Return the loops that index values depend on."""
+        found: frozenset[int] = frozenset()
+        for value in values:
+            found |= value.loops
+        return found
+
+    def indexed(self, base: Thing, nodes: Iterable[Node], site: Site) -> Thing:
+        """Return the part of a tensor that some indices choose; an underscore keeps a whole dimension."""
+        indices: list[Value | None] = []
+        for node in nodes:
+            indices += self.index_values(node)
+        values = [index for index in indices if index is not None]
+        if isinstance(base, Ref):
+            if base.storage.space == "argument":
+                base.storage.space = "global"
+            return base.view(
+                loops=self.loops_of(values),
+                is_pointer=False,
+                is_indexed=base.is_indexed or len(values) == len(indices),
+                indices=(*base.indices, *indices),
+            )
+        if isinstance(base, Value):
+            element = self.value("element", [base, *values], site)
+            return element
+        return base
+
+    def index_values(self, node: Node) -> list[Value | None]:
+        """Return the values of one written index: several for a coordinate, None for a whole dimension."""
+        if node.kind == "name" and node.text.rpartition("::")[2] == "_" and self.frame.find("_") is None:
+            return [None]
+        if node.kind == "call" and node.children[0].text.rpartition("::")[2] == "make_coord":
+            return [value for child in node.children[1:] for value in self.index_values(child)]
+        thing = self.thing(node)
+        return [self.as_value(thing, self.site(node))] if isinstance(thing, Ref | Value) else []
+
+    def part(self, ref: Ref, key: Any, name: str, site: Site) -> Ref:
+        """Return the buffer that is cut out of another at a place of the source, or under the name of a member."""
+        if ref.storage.space in ("global", "argument"):
+            return ref.view(is_pointer=True)
+        if key not in ref.storage.parts:
+            ref.storage.parts[key] = self.store(name, site, ref.storage.space)
+        storage = ref.storage.parts[key]
+        return Ref(storage, storage.name, storage.declared, loops=ref.loops, is_pointer=True)
+
+    # -- data members -------------------------------------------------------------------------------------------------
+    def new_object(
+        self, cls: Class, name: str, template: dict[str, Any], site: Site, is_argument: bool = False
+    ) -> Object:
+        """Make an object with all its data members, so that every loop sees them."""
+        made = Object(cls, name, template, is_argument)
+        for field, _ in self.lookup.fields(cls):
+            self.member(made, field, site)
+        return made
+
+    def member(self, owner: Object, name: str, site: Site) -> Thing:
+        """Return a data member of an object."""
+        if name in owner.fields:
+            return owner.fields[name]
+        type_ = next((t for field, t in self.lookup.fields(owner.cls) if field == name), None)
+        declaration = self.lookup.field_declaration(owner.cls, name) if not owner.is_argument else None
+        declared = self.lookup.place(declaration) if declaration is not None and declaration.file >= 0 else site
+        inner = self.lookup.class_of(type_)
+        thing: Thing
+        if owner.is_argument:
+            single = len(self.lookup.fields(owner.cls)) == 1
+            storage = self.input(owner.name if single else f"{owner.name}.{name}", declared)
+            is_pointer = type_ is not None and type_.form == "pointer"
+            thing = Ref(storage, storage.name, declared, is_pointer=is_pointer)
+        elif inner is not None and inner is not owner.cls:
+            thing = self.new_object(inner, name, {}, site)
+        else:
+            storage = self.store(name, declared)
+            thing = Ref(storage, name, declared, is_pointer=type_ is not None and type_.form in ("pointer", "array"))
+        owner.fields[name] = thing
+        return thing
+
+    def class_constant(self, cls: Class, name: str) -> Node | None:
+        """Return the initialiser of a static constant of a class."""
+        return next((node for constant, node in cls.constants if constant == name), None)
+
+
+def plain(value: Value) -> Value:
+    """Look through assignments and copies."""
+    while value.op in ("set", "copy", "convert") or value.forward is not None:
+        value = value.forward if value.forward is not None else value.args[0]
+    return value
+
+
+def constant_of(value: Value) -> float | int | bool | str | None:
+    """Return the constant that a value is, looking through assignments; None where it is none."""
+    inner = plain(value)
+    return inner.constant if inner.op == "const" else None
+
+
+__all__ = ["Closure", "Names", "Storage", "Type", "constant_of", "fold", "plain"]
