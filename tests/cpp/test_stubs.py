@@ -29,6 +29,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from ctypes import byref, c_uint, c_void_p
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -36,7 +37,7 @@ import pytest
 from releases import release_checkout
 
 from tracer.checkout import Checkout
-from tracer.cpp.libclang import SEVERITY_ERROR, CXCursor, LibClang, load
+from tracer.cpp.libclang import SEVERITY_ERROR, CXCursor, CXSourceLocation, LibClang, load
 from tracer.cpp.sources import STUBS, UnitPlan, apart, plan_units
 from tracer.extensions import read_extensions
 
@@ -74,20 +75,27 @@ class Unit:
         for index in range(self.lib.f.clang_getNumDiagnostics(self.unit)):
             diagnostic = self.lib.f.clang_getDiagnostic(self.unit, index)
             if self.lib.f.clang_getDiagnosticSeverity(diagnostic) >= SEVERITY_ERROR:
-                file, line, _, _ = self.lib.file_position(self.lib.f.clang_getDiagnosticLocation(diagnostic))
+                file, line, _, _ = self.position(self.lib.f.clang_getDiagnosticLocation(diagnostic))
                 found.append((file, line, self.lib.text(self.lib.f.clang_getDiagnosticSpelling(diagnostic))))
             self.lib.f.clang_disposeDiagnostic(diagnostic)
         return found
+
+    def position(self, location: CXSourceLocation) -> tuple[str, int, int, int]:
+        """Return (file, line, column, byte offset) of where the text stands."""
+        file, line, column, offset = c_void_p(), c_uint(), c_uint(), c_uint()
+        self.lib.f.clang_getFileLocation(location, byref(file), byref(line), byref(column), byref(offset))
+        name = self.lib.text(self.lib.f.clang_getFileName(file)) if file.value else ""
+        return name, line.value, column.value, offset.value
 
     def name(self, cursor: CXCursor) -> str:
         return self.lib.text(self.lib.f.clang_getCursorSpelling(cursor))
 
     def place(self, cursor: CXCursor) -> tuple[str, int, int, int]:
-        return self.lib.file_position(self.lib.f.clang_getCursorLocation(cursor))
+        return self.position(self.lib.f.clang_getCursorLocation(cursor))
 
     def end(self, cursor: CXCursor) -> tuple[str, int]:
         extent = self.lib.f.clang_getCursorExtent(cursor)
-        file, _, _, offset = self.lib.file_position(self.lib.f.clang_getRangeEnd(extent))
+        file, _, _, offset = self.position(self.lib.f.clang_getRangeEnd(extent))
         return file, offset
 
     def below(self, cursor: CXCursor) -> Iterator[CXCursor]:
