@@ -123,7 +123,9 @@ def _check_cu_seqlens(q: Tensor, k: Tensor, options: Options) -> int:
 def default_tiles(kernel: str, head_dim: int) -> tuple[int, int]:
     """Return B_r and B_c that a kernel uses when the caller names none."""
     if kernel == FORWARD_2_MMA:
-        return (128, 64) if padded_head_dim(head_dim) <= 128 else (64, 64)
+        # The largest that need no more than 255 registers a thread.
+        width = padded_head_dim(head_dim)
+        return (128, 64) if width <= 64 else (128, 32) if width <= 128 else (64, 64)
     return (64, 64)
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from refkernel.build import BACKWARD_2, ELEMENT_TYPES, FORWARD_1, FORWARD_2, Configuration, padded_head_dim
 from refkernel.errors import InvalidCall
-from refkernel.library import UNLIMITED, AttentionShape, Buffer, TensorBytes, load
+from refkernel.library import UNLIMITED, AttentionShape, Buffer, Library, TensorBytes, load
 
 
 def window_limits(causal: bool, window_size: tuple[int, int]) -> tuple[int, int]:
@@ -105,18 +105,35 @@ def count_bytes(
     shape = AttentionShape(
         batch, seqlen_q, seqlen_k, heads_q, heads_k, head_dim, head_dim**-0.5, total_q, bool(integers), left, right
     )
-    memory = {
-        name: (ctypes.c_char * max(1, elements * width))()
-        for name, (elements, width) in tensor_sizes(kernel, dtype, shape, total_k).items()
-    }
-    buffers = {
-        name: Buffer(ctypes.addressof(memory[name]), elements)
-        for name, (elements, _) in tensor_sizes(kernel, dtype, shape, total_k).items()
-    }
-    arrays = {name: (ctypes.c_int * len(values))(*values) for name, values in integers.items()}
-    buffers |= {name: Buffer(ctypes.addressof(array), len(array)) for name, array in arrays.items()}
     configuration = Configuration(kernel, dtype, block_m, block_n, padded_head_dim(head_dim))
-    return load(configuration).run(buffers, shape)
+    return run_on_zeros(load(configuration), configuration, shape, total_k, integers)
+
+
+def run_on_zeros(
+    library: Library,
+    configuration: Configuration,
+    shape: AttentionShape,
+    total_k: int,
+    cu_seqlens: Mapping[str, Sequence[int]],
+) -> dict[str, TensorBytes]:
+    """Run a kernel on tensors of zeros, each in memory of its exact size.
+
+    Args:
+        library: what to run.
+        configuration: what it was compiled for; only kernel and dtype are looked at.
+        shape: the call.
+        total_k: key rows over all sequences.
+        cu_seqlens: ``cu_seqlens_q`` and ``cu_seqlens_k``, or nothing.
+
+    Raises:
+        KernelFault: the kernel misused memory or barriers.
+    """
+    sizes = tensor_sizes(configuration.kernel, configuration.dtype, shape, total_k)
+    memory = {name: (ctypes.c_char * max(1, elements * width))() for name, (elements, width) in sizes.items()}
+    buffers = {name: Buffer(ctypes.addressof(memory[name]), elements) for name, (elements, _) in sizes.items()}
+    arrays = {name: (ctypes.c_int * len(values))(*values) for name, values in cu_seqlens.items()}
+    buffers |= {name: Buffer(ctypes.addressof(array), len(array)) for name, array in arrays.items()}
+    return library.run(buffers, shape)
 
 
 def _longest(cu_seqlens: Sequence[int]) -> int:

@@ -1,11 +1,13 @@
 """Measures the kernels against float64, and says which bound each result has to keep.
 
-The bounds. For fp32: O and LSE within 5e-6 of float64, gradients within 2e-5, absolute. For fp16 and bf16 the criterion
-of flash-attention's own tests: the error of O is at most 2 times, of a gradient at most 3 times, that of PyTorch
-computing the same call in the same dtype; and never asked to be below the fp32 bound. LSE is always computed in fp32 and
-keeps the fp32 bound. Two exceptions, where the scores reach 1e4: LSE may be off by one step of fp32, since nothing nearer can be
-returned; and the bound of a gradient becomes relative to the largest gradient and grows by that step, since the
-algorithm recomputes P from LSE.
+The bounds. For fp32: O and LSE within 5e-6 of float64, gradients within 2e-5, absolute. For fp16 and bf16 the
+criterion of flash-attention's own tests: the error of O is at most 2 times, of a gradient at most 3 times, that of
+PyTorch computing the same call in the same dtype; and never asked to be below the fp32 bound. LSE is always computed in
+fp32 and keeps the fp32 bound.
+
+Two exceptions, where the scores reach 1e4. LSE may be off by one step of fp32, since nothing nearer can be returned.
+And the bound of a gradient becomes relative to the largest gradient and grows by that step, since the algorithm
+recomputes P from LSE.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 
 #include "launch.cuh"
 
-EXPORT size_t shared_bytes() { return sizeof(ForwardTiles<Element, TILE_ROWS, TILE_COLUMNS, HEAD_DIM>); }
+EXPORT size_t shared_bytes() { return sizeof(Forward1Tiles<Element, TILE_ROWS, TILE_COLUMNS, HEAD_DIM>); }
 
 EXPORT int run(AttentionCall* call) {
   const AttentionShape& shape = call->shape;

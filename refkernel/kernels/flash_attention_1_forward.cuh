@@ -14,7 +14,17 @@
 // Has_alibi whether the scores are changed before the softmax.
 #pragma once
 #include "attention_shape.cuh"
-#include "forward_tiles.cuh"
+
+// The tiles in shared memory. Each row of K_j is longer by one 4-byte bank, so that the same column of 32 rows, which the 32
+// lanes of a warp read at once, lies in 32 different banks.
+template <typename T, int B_r, int B_c, int d>
+struct Forward1Tiles {
+  float P_ij[B_r][B_c];
+  float l_i[B_r], m_i[B_r];
+  T Q_i[B_r][d];
+  T K_j[B_c][d + 4 / sizeof(T)];
+  T V_j[B_c][d];
+};
 
 template <typename T, int B_r, int B_c, int d, bool Is_softcap, bool Has_alibi>
 __global__ void __launch_bounds__(4 * B_r, 1)
@@ -40,11 +50,13 @@ flash_attention_1_forward(GlobalPtr<const T> Q, GlobalPtr<const T> K, GlobalPtr<
   const float slope = Has_alibi ? float(alibi_slopes[batch * shape.heads_q + head]) : 0.f;
 
   DYNAMIC_SHARED(shared);
-  auto& tiles = *reinterpret_cast<ForwardTiles<T, B_r, B_c, d>*>(shared);
+  auto& tiles = *reinterpret_cast<Forward1Tiles<T, B_r, B_c, d>*>(shared);
   T (&Q_i)[B_r][d] = tiles.Q_i;
   T (&K_j)[B_c][d + 4 / sizeof(T)] = tiles.K_j;
   T (&V_j)[B_c][d] = tiles.V_j;
   float (&P_ij)[B_r][B_c] = tiles.P_ij;
+  float (&l_i)[B_r] = tiles.l_i;
+  float (&m_i)[B_r] = tiles.m_i;
 
   // 2: initialise O = 0, l = 0, m = -inf in HBM.
   for (int x = threadIdx.x; x < seqlen_q * head_dim; x += kThreads) {
@@ -79,7 +91,8 @@ flash_attention_1_forward(GlobalPtr<const T> Q, GlobalPtr<const T> K, GlobalPtr<
     for (int i = begin_row / B_r; i < T_r; i++) {
       const int q0 = i * B_r;     // first row of Q_i in its sequence
 
-      // Every warp must be done with the Q_i of the last step before it is overwritten.
+      // Every warp must be done with the Q_i, l_i and m_i of the last step before they are overwritten; and what it
+      // stored to l and m in HBM must be there.
       __syncthreads();
 
       // 8: load Q_i, l_i, m_i from HBM (O_i at 12, where it is used). Rows beyond the sequence are zero.
@@ -88,16 +101,12 @@ flash_attention_1_forward(GlobalPtr<const T> Q, GlobalPtr<const T> K, GlobalPtr<
         const bool inside = q0 + r < seqlen_q && k < head_dim;
         Q_i[r][k] = inside ? T(Q[row_offset(sequence.first_q + q0 + r, shape.heads_q, head, head_dim) + k]) : T(0.f);
       }
-      float l_i[R], m_i[R];       // [B_r]
-#pragma unroll
-      for (int r = 0; r < R; r++) {
-        const int row = q0 + first_row + r;
-        l_i[r] = row < seqlen_q ? float(l[statistics + row]) : 0.f;
-        m_i[r] = row < seqlen_q ? float(m[statistics + row]) : -INFINITY;
+      for (int r = threadIdx.x; r < B_r; r += kThreads) {
+        l_i[r] = q0 + r < seqlen_q ? float(l[statistics + q0 + r]) : 0.f;
+        m_i[r] = q0 + r < seqlen_q ? float(m[statistics + q0 + r]) : -INFINITY;
       }
 
-      // Q_i, K_j and V_j are read below by other threads than those that stored them. And lane 0 stores l_i and m_i
-      // at the end of this step: the other lanes must have read them.
+      // The tiles are read below by other threads than those that stored them.
       __syncthreads();
 
       // 9: S_ij = Q_i K_j^T
@@ -153,11 +162,11 @@ flash_attention_1_forward(GlobalPtr<const T> Q, GlobalPtr<const T> K, GlobalPtr<
         l_ij = warp_sum(l_ij);
 
         // 11: m_new = max(m_i, m_ij),  l_new = exp(m_i - m_new) l_i + exp(m_ij - m_new) l_ij
-        m_new[r] = fmaxf(m_i[r], m_ij);
+        m_new[r] = fmaxf(m_i[first_row + r], m_ij);
         const float m_safe = m_new[r] == -INFINITY ? 0.f : m_new[r];
-        alpha[r] = expf(m_i[r] - m_safe);
+        alpha[r] = expf(m_i[first_row + r] - m_safe);
         beta[r] = expf(m_ij - m_safe);
-        l_new[r] = alpha[r] * l_i[r] + beta[r] * l_ij;
+        l_new[r] = alpha[r] * l_i[first_row + r] + beta[r] * l_ij;
       }
 
       // A lane reads the P_ij of the other lanes of its warp.
@@ -192,7 +201,7 @@ flash_attention_1_forward(GlobalPtr<const T> Q, GlobalPtr<const T> K, GlobalPtr<
           if (k >= head_dim) continue;
           const size_t at = row_offset(sequence.first_q + row, shape.heads_q, head, head_dim) + k;
           O_i[r][t] = float(O[at]);
-          O_i[r][t] = l_i[r] * alpha[r] * O_i[r][t] + beta[r] * PV_ij[r][t];
+          O_i[r][t] = l_i[first_row + r] * alpha[r] * O_i[r][t] + beta[r] * PV_ij[r][t];
           O_i[r][t] = l_new[r] == 0.f ? 0.f : O_i[r][t] / l_new[r];
           O[at] = O_i[r][t];
         }

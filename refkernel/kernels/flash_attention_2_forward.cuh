@@ -12,7 +12,16 @@
 // softmax.
 #pragma once
 #include "attention_shape.cuh"
-#include "forward_tiles.cuh"
+
+// The tiles in shared memory. Each row of K_j is longer by one 4-byte bank, so that the same column of 32 rows, which the 32
+// lanes of a warp read at once, lies in 32 different banks.
+template <typename T, int B_r, int B_c, int d>
+struct Forward2Tiles {
+  float P_ij[B_r][B_c];
+  T Q_i[B_r][d];
+  T K_j[B_c][d + 4 / sizeof(T)];
+  T V_j[B_c][d];
+};
 
 template <typename T, int B_r, int B_c, int d, bool Is_softcap, bool Has_alibi>
 __global__ void __launch_bounds__(2 * B_r)
@@ -37,7 +46,7 @@ flash_attention_2_forward(GlobalPtr<const T> Q, GlobalPtr<const T> K, GlobalPtr<
   if (q0 >= seqlen_q) return;     // this sequence is shorter than the longest; the whole block leaves
 
   DYNAMIC_SHARED(shared);
-  auto& tiles = *reinterpret_cast<ForwardTiles<T, B_r, B_c, d>*>(shared);
+  auto& tiles = *reinterpret_cast<Forward2Tiles<T, B_r, B_c, d>*>(shared);
   T (&Q_i)[B_r][d] = tiles.Q_i;
   T (&K_j)[B_c][d + 4 / sizeof(T)] = tiles.K_j;
   T (&V_j)[B_c][d] = tiles.V_j;

@@ -29,11 +29,11 @@ struct MmaTiles {
 template <int rows, int d, typename T>
 __device__ __forceinline__ void copy_tile_async(T* tile, GlobalPtr<const T> tensor, int row, int end_row, int heads,
                                                 int head, int head_dim) {
-#pragma unroll
+  const size_t first = row_offset(row, heads, head, head_dim);
+#pragma unroll 4  // all at once would keep as many addresses in registers
   for (int x = threadIdx.x; x < rows * d / 8; x += kMmaThreads) {
     const int r = x / (d / 8), k = x % (d / 8) * 8;
-    copy_async(tile + swizzled<d>(r, k), tensor, row_offset(row + r, heads, head, head_dim) + k,
-               row + r < end_row && k < head_dim);
+    copy_async(tile + swizzled<d>(r, k), tensor, first + r * heads * head_dim + k, row + r < end_row && k < head_dim);
   }
 }
 
@@ -171,6 +171,7 @@ flash_attention_2_forward_mma(GlobalPtr<const T> Q, GlobalPtr<const T> K, Global
     }
 
     float alpha[A_t][2];          // [B_r]
+    uint32_t P_ij[A_t][N_t][2];   // [B_r, B_c], two neighbouring columns in one register
 #pragma unroll
     for (int a = 0; a < A_t; a++) {
 #pragma unroll
@@ -187,15 +188,14 @@ flash_attention_2_forward_mma(GlobalPtr<const T> Q, GlobalPtr<const T> K, Global
         const float m_safe = m_new == -INFINITY ? 0.f : m_new;
         alpha[a][h] = exp2_approx((m_i[a][h] - m_safe) * scale_log2);
 
-        // P_ij = exp(S_ij - m_new), in place of S_ij;  l_ij = rowsum(P_ij), this lane's share
+        // P_ij = exp(S_ij - m_new), rounded to T;  l_ij = rowsum(P_ij), this lane's share
         float l_ij = 0.f;
 #pragma unroll
         for (int n = 0; n < N_t; n++) {
-#pragma unroll
-          for (int e = 2 * h; e < 2 * h + 2; e++) {
-            S_ij[a][n][e] = exp2_approx(S_ij[a][n][e] * scale_log2 - m_safe * scale_log2);
-            l_ij += S_ij[a][n][e];
-          }
+          const float p0 = exp2_approx(S_ij[a][n][2 * h] * scale_log2 - m_safe * scale_log2);
+          const float p1 = exp2_approx(S_ij[a][n][2 * h + 1] * scale_log2 - m_safe * scale_log2);
+          P_ij[a][n][h] = pack<T>(p0, p1);
+          l_ij += p0 + p1;
         }
 
         // l_i = alpha l_i + l_ij
@@ -215,23 +215,15 @@ flash_attention_2_forward_mma(GlobalPtr<const T> Q, GlobalPtr<const T> K, Global
     }
 #pragma unroll
     for (int k = 0; k < B_c; k += 16) {
-      uint32_t P_a[A_t][4];       // columns k to k + 15 of P_ij, rounded to T
-#pragma unroll
-      for (int a = 0; a < A_t; a++) {
-#pragma unroll
-        for (int r = 0; r < 4; r++) {
-          const int n = k / 8 + r / 2, e = r % 2 * 2;
-          P_a[a][r] = pack<T>(S_ij[a][n][e], S_ij[a][n][e + 1]);
-        }
-      }
 #pragma unroll
       for (int n = 0; n < D_t; n += 2) {
         uint32_t V_n[2][2];
         load_B<d>(V_n, V_j, k, 8 * n);
 #pragma unroll
         for (int a = 0; a < A_t; a++) {
-          mma_m16n8k16<T>(O_i[a][n], P_a[a], V_n[0]);
-          mma_m16n8k16<T>(O_i[a][n + 1], P_a[a], V_n[1]);
+          const uint32_t P_a[4] = {P_ij[a][k / 8][0], P_ij[a][k / 8][1], P_ij[a][k / 8 + 1][0], P_ij[a][k / 8 + 1][1]};
+          mma_m16n8k16<T>(O_i[a][n], P_a, V_n[0]);
+          mma_m16n8k16<T>(O_i[a][n + 1], P_a, V_n[1]);
         }
       }
     }

@@ -82,13 +82,13 @@ __device__ __forceinline__ uint32_t pack(float low, float high) {
 
 // Where element (row, column) of a tile [.., d] of 16-bit elements lies.
 //
-// ldmatrix reads the same 16 bytes of eight rows at once. Stored plainly they would lie in the same banks; so the 16-byte
-// chunks of a row change places by the row's number, in groups of 8 chunks (128 bytes, all banks), or of 4 where a row is
-// an odd multiple of 64 bytes and every second row is shifted by half the banks anyway.
+// ldmatrix reads the same 16 bytes, 8 elements, of eight rows at once. Stored plainly they would lie in the same banks; so
+// the 16-byte chunks of a row change places by the row's number, in groups of 8 chunks (128 bytes, all banks), or of 4
+// where a row is an odd multiple of 64 bytes and every second row is shifted by half the banks anyway.
 template <int d>
 __device__ __forceinline__ int swizzled(int row, int column) {
   const int moved = d % 64 == 0 ? row % 8 : row / 2 % 4;
-  return row * d + (column / 8 ^ moved) * 8 + column % 8;
+  return row * d + (column ^ 8 * moved);
 }
 
 // Fragment A of rows [row, row + 16) and columns [column, column + 16) of a tile.
