@@ -48,7 +48,7 @@ def test_a_graph_keeps_to_its_schema(prune: Prune | None) -> None:
     [
         {"schema": "flashtracer/trace/2"},
         {"route": [{}]},
-        {"coverage": {"call_sites": -1}},
+        {"coverage": {"call_sites": -1, "resolved": 0, "external": 0, "unresolved": []}},
         {"surprise": 1},
     ],
 )

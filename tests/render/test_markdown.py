@@ -86,7 +86,8 @@ def test_everything_unresolved_and_every_diagnostic_is_listed() -> None:
         ["round_multiple", "a local variable"],
         ["gemm_op", "two overloads fit"],
     ]
-    assert report.count("unknown type name 'int4'") == 2
+    assert report.count(" | unknown type name 'int4' |") == 2
+    assert "| [`csrc/flash_attn/src/utils.h:40`](https://example.org/" in report
     assert "csrc/flash_attn/src/flash_fwd_kernel.h 2, csrc/flash_attn/src/utils.h 1" in report
 
 

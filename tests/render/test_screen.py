@@ -110,7 +110,7 @@ def test_many_unresolved_sites_are_counted_by_reason() -> None:
 def test_colour_changes_how_it_looks_but_not_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     plain, coloured = (text.route(s.ROUTE, color=color, width=120) for color in (False, True))
-    assert "\x1b" not in plain and "\x1b[1m" in coloured
+    assert "\x1b" not in plain and "\x1b[1m" in coloured and "\x1b[34m" in coloured
     stripped = [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", coloured).splitlines()]
     assert stripped == plain.splitlines()
 
