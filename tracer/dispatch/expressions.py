@@ -56,6 +56,7 @@ class Expressions:
             "cast": self._cast,
             "list": self._list,
             "lambda": self._lambda,
+            "new": self._new,
         }
 
     def _read(self, node: Node, scope: Scope) -> Value:
@@ -204,6 +205,8 @@ class Expressions:
         if node.type.form == "pointer":
             if isinstance(value, Pointer | Unknown):
                 return value
+            if node.children[0].kind == "member" and not isinstance(value, Number):
+                return Pointer(self.engine.place(node.children[0], scope))  # an array decays to a pointer
             raise self.engine.unsupported(f"a cast of {kind_of(value)} to {node.type.spelling}", node)
         if node.type.canonical == "void":
             return None
@@ -224,3 +227,15 @@ class Expressions:
 
     def _lambda(self, node: Node, scope: Scope) -> Value:
         return Closure(node, scope, self.engine.owner)
+
+    def _new(self, node: Node, scope: Scope) -> Value:
+        """Evaluate a placement ``new``: it makes an object in memory that is there already."""
+        if len(node.children) == 2:
+            cell = self.engine.place(node.children[0], scope)
+            if isinstance(cell.value, Pointer) and isinstance(cell.value.target, Cell):
+                cell = cell.value.target
+            elif cell.value is not UNINITIALISED and not isinstance(cell.value, Unknown):
+                raise self.engine.unsupported(f"new in {expression_text(node.children[0])}", node)
+            cell.value = self.engine.evaluate(node.children[1], scope)
+            return Pointer(cell)
+        raise self.engine.unsupported("new of an object on the heap", node)

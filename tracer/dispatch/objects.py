@@ -26,6 +26,7 @@ from tracer.dispatch.values import (
     Value,
     ValueType,
     copied,
+    object_size,
 )
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class Objects:
         if node.children:
             child = node.children[0]
             type_ = self.engine.types.argument(child, scope)
+            if isinstance(type_, Struct):
+                return object_size(type_)
         elif node.type is not None:
             type_ = self.engine.types.of(node.type, scope)
         else:

@@ -8,6 +8,7 @@ from tracer.cpp.tree import Node
 from tracer.dispatch import models
 from tracer.dispatch.explanation import expression_text, kind_of
 from tracer.dispatch.numbers import Number
+from tracer.dispatch.run import Refused
 from tracer.dispatch.scope import Scope
 from tracer.dispatch.types import ClassType
 from tracer.dispatch.values import (
@@ -149,6 +150,13 @@ class Places:
         for value in (base, index):
             if isinstance(value, Unknown):
                 return Cell(value)
+        if isinstance(base, Pointer):
+            if base.target is None:
+                message = (
+                    f"{expression_text(node)} reads or writes through a null pointer: the process is killed (SIGSEGV)"
+                )
+                raise Refused(message, self.engine.location(node))
+            return Cell(Unknown("memory that host code only has a pointer to"))
         raise self.engine.unsupported(f"a subscript of {kind_of(base)}", node)
 
 

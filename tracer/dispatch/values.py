@@ -183,3 +183,8 @@ def copied(value: Value) -> Value:
     if isinstance(value, Optional):
         return Optional(value.cell.value)
     return value
+
+
+def object_size(struct: Struct) -> Unknown:
+    """Return ``sizeof`` an object: how a compiler lays it out is not modelled, only whose size it is."""
+    return Unknown(f"the size of an object of {struct.class_usr}")

@@ -9,7 +9,18 @@ from tracer.dispatch.answers import Unsupported
 from tracer.dispatch.models.registry import Site, constructor, function, method
 from tracer.dispatch.numbers import Number, boolean, convert, integer, single
 from tracer.dispatch.run import Refused
-from tracer.dispatch.values import Cell, NamedType, Optional, Pointer, Sequence, Struct, Tuple, Unknown, Value
+from tracer.dispatch.values import (
+    Cell,
+    NamedType,
+    Optional,
+    Pointer,
+    Sequence,
+    Struct,
+    Tuple,
+    Unknown,
+    Value,
+    object_size,
+)
 
 if TYPE_CHECKING:
     from tracer.dispatch.engine import Engine
@@ -103,9 +114,8 @@ def _memset(engine: Engine, values: list[Value], site: Site) -> Value:
     pointer, byte = values[0], values[1]
     if isinstance(pointer, Pointer) and isinstance(pointer.target, Cell) and isinstance(pointer.target.value, Struct):
         struct = pointer.target.value
-        class_ = engine.types.class_type(struct.class_usr, ())
-        if byte == integer(0) and isinstance(values[2], Unknown):
-            pointer.target.value = engine.objects.zeroed(class_)
+        if byte == integer(0) and values[2] == object_size(struct):
+            pointer.target.value = engine.objects.zeroed(engine.types.class_type(struct.class_usr, ()))
             return pointer
     raise Unsupported("memset of anything but a whole object to zero")
 

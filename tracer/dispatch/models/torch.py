@@ -16,7 +16,7 @@ from tracer.dispatch.models.registry import CONSTANTS, Site, constructor, functi
 from tracer.dispatch.models.std import Opaque
 from tracer.dispatch.numbers import Number, boolean, convert, integer
 from tracer.dispatch.run import Refused
-from tracer.dispatch.values import NULL, Cell, Optional, Pointer, Sequence, Symbol, Unknown, Value
+from tracer.dispatch.values import NULL, Cell, Optional, Pointer, Sequence, Symbol, Tuple, Unknown, Value
 
 if TYPE_CHECKING:
     from tracer.dispatch.engine import Engine
@@ -557,6 +557,11 @@ def _generator_or_default(engine: Engine, values: list[Value], site: Site) -> Va
 @method(Generator, "philox_cuda_state")
 def _philox(engine: Engine, generator: Generator, values: list[Value], site: Site) -> Value:
     return PhiloxState()
+
+
+@function("at::cuda::philox::unpack")
+def _unpack(engine: Engine, values: list[Value], site: Site) -> Value:
+    return Tuple([Unknown("the seed of the random generator"), Unknown("the offset of the random generator")])
 
 
 @method(Generator, "get", "unsafeGetGeneratorImpl")
