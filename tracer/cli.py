@@ -148,7 +148,6 @@ def trace(
 
     Without --to, the route ends in the kernel that does the work: at its softmax update.
     """
-    from tracer.render import json_data, text
     from tracer.render.output import write
     from tracer.route import Wanted
     from tracer.route import trace as find_route
@@ -158,6 +157,8 @@ def trace(
             route = find_route(program, entry, to, Wanted(head_dim, dtype.value if dtype else None, causal))
         with stages.stage("rendering"):
             if format is TraceFormat.TEXT:
+                from tracer.render import text
+
                 color, width = _terminal()
                 folded = any(step.alternatives for step in route.steps)
                 hint = "Narrow it: --head-dim 128 --dtype bf16 --causal" if folded else ""
@@ -167,6 +168,8 @@ def trace(
 
                 result = markdown.route(route)
             elif format is TraceFormat.JSON:
+                from tracer.render import json_data
+
                 result = _json(json_data.route(route))
             else:
                 from tracer.picture import Prune, draw

@@ -166,7 +166,6 @@ class _Tracer:
     # -- searching ----------------------------------------------------------------------------------------------------
     def out_edges(self, id: str) -> tuple[Edge, ...]:
         """Return the edges to follow from a definition: calls and launches; a kernel's address is no step by itself."""
-        self.prepare(id)
         edges = self.program.edges(id)
         launched = {edge.target for edge in edges if edge.how is How.LAUNCH}
         return tuple(e for e in edges if e.how is not How.KERNEL_POINTER or e.target not in launched)

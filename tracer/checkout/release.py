@@ -60,6 +60,20 @@ def open_release(version: str, *, keep: bool, progress: Callable[[str], None] | 
     return _fetch("" if newest else wanted, keep, progress)
 
 
+def source_archives() -> tuple[str, ...]:
+    """Return the versions of all releases whose source archive the package index has, newest first.
+
+    Raises:
+        CheckoutError: the index cannot be reached.
+    """
+    from packaging.version import Version
+
+    releases, _, failures = _releases()
+    if not releases:
+        raise CheckoutError(f"the package index that pip is set to lists no release: {'; '.join(failures) or 'empty'}")
+    return tuple(sorted(releases, key=Version, reverse=True))
+
+
 def _canonical(version: str) -> str:
     """Return the one spelling of a version, ``2.0.0-post1`` as ``2.0.0.post1``; what is none stays as it is."""
     from packaging.version import InvalidVersion, Version

@@ -15,7 +15,6 @@ from tracer.cpp.tree import Node, walk
 _PYBIND = "flashtracer_pybind_"
 _LIBRARY_IMPL = "flashtracer_library_impl_"
 _LIBRARY = "flashtracer_library_"
-ITS_OWN_NAME = "flashtracer_extension"  # what TORCH_EXTENSION_NAME stands for in the stub headers
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,9 +96,9 @@ class Parser:
         """
         return self._answer()
 
-    def bodies(self, keys: Sequence[int] | None) -> Any:
-        """Return the facts of the functions ``keys`` and of all that they reach; of everything for None."""
-        return self._ask(("bodies", None if keys is None else tuple(keys)))
+    def bodies(self, keys: Sequence[int] | None, deep: bool) -> Any:
+        """Return the facts of the functions ``keys``, of everything for None; with ``deep``, of all that they reach."""
+        return self._ask(("bodies", None if keys is None else tuple(keys), deep))
 
     def tree(self, key: int) -> Any:
         """Return the syntax tree of one function in plain form."""
@@ -131,7 +131,7 @@ class Parser:
         raise self._blame()
 
     def _blame(self) -> FrontEndError:
-        """Find the file that the parser cannot survive, by giving it one file at a time, those that include least first."""
+        """Find the file that the parser cannot survive: give it one file at a time, each after what it includes."""
         self.close()
         for file in leaves_first(self.checkout, self.plan.files):
             process = _Process()
@@ -139,7 +139,7 @@ class Parser:
                 process.send(("parse", self._parse[1], file, None, *self._parse[4:]))
                 answered = process.receive()[0] == "ok"
                 if answered:
-                    process.send(("bodies", None))
+                    process.send(("bodies", None, False))
                     answered = process.receive()[0] == "ok"
             except _Died:
                 answered = False

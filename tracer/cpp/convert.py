@@ -13,6 +13,7 @@ from tracer.cpp import kinds as k
 from tracer.cpp.libclang import INCLUSION_VISITOR, SEVERITY_ERROR, CXCursor, CXSourceLocation, CXType, LibClang
 from tracer.cpp.tree import EMPTY, Class, Declaration, Function, Node, TypeRef
 
+_IN_MACRO = 1 << 31  # set in the number of a location that a macro produced
 _STORAGE_WORDS = re.compile(r"\b(?:constexpr|static|extern|const|thread_local|__shared__|inline|volatile)\b")
 
 
@@ -67,7 +68,10 @@ class Unit:
         self._cursors: list[CXCursor] = []
         self._template_parameters: dict[str, list[CXCursor]] = {}
         self._file_numbers: dict[str, int] = {}
+        self._file_ids: dict[int, int] = {}
         self._positions: dict[int, tuple[int, int]] = {}
+        self._span_starts: list[int] = []
+        self._spans: list[tuple[int, int, int]] = []
         self._references: dict[int, tuple[int, str, str]] = {}
         self._lambdas: dict[tuple[int, int, int], Node] = {}
         self._types: dict[tuple[str, str, str, str], TypeRef] = {}
@@ -94,22 +98,47 @@ class Unit:
 
     def _position(self, location: CXSourceLocation) -> tuple[int, int]:
         """Return (file index, byte offset) of where the text of a location stands."""
-        key = location.int_data
-        known = self._positions.get(key)
+        return self._positions.get(location.int_data) or self._new_position(location.int_data, lambda: location)
+
+    def _new_position(self, key: int, location: Callable[[], CXSourceLocation]) -> tuple[int, int]:
+        """Find a position and remember it.
+
+        A location outside of macros is numbered by its offset in the file plus a number of the file's own. So one
+        answer of libclang settles all locations of that file, which are most of a unit's.
+        """
+        if not key & _IN_MACRO:
+            number = bisect_right(self._span_starts, key) - 1
+            if number >= 0:
+                start, end, file = self._spans[number]
+                if key <= end:
+                    found = self._positions[key] = (file, key - start)
+                    return found
+        file_id, _, _, offset = self.clang.file_position(location())
+        file = self._file_of(file_id)
+        if file >= 0 and not key & _IN_MACRO:
+            start = key - offset
+            at = bisect_right(self._span_starts, start)
+            self._span_starts.insert(at, start)
+            self._spans.insert(at, (start, start + len(self.files[file].data), file))
+        found = self._positions[key] = (file, offset)
+        return found
+
+    def _file_of(self, file_id: int) -> int:
+        """Return the index of the file that libclang numbers so; -1 for a file outside of the checkout."""
+        known = self._file_ids.get(file_id)
         if known is None:
-            path, _, _, offset = self.clang.file_position(location)
-            known = self._positions[key] = (self._file_number(path), offset)
+            known = self._file_ids[file_id] = self._file_number(self.clang.file_name(file_id))
         return known
 
     def _extent(self, cursor: CXCursor) -> tuple[int, int, int]:
         """Return (file index, start, end) of a cursor; an empty extent where it has no text of its own."""
         extent = self.f.clang_getCursorExtent(cursor)
-        begin = self._positions.get(extent.begin_int_data)
-        if begin is None:
-            begin = self._position(self.f.clang_getRangeStart(extent))
-        end = self._positions.get(extent.end_int_data)
-        if end is None:
-            end = self._position(self.f.clang_getRangeEnd(extent))
+        begin = self._positions.get(extent.begin_int_data) or self._new_position(
+            extent.begin_int_data, lambda: self.f.clang_getRangeStart(extent)
+        )
+        end = self._positions.get(extent.end_int_data) or self._new_position(
+            extent.end_int_data, lambda: self.f.clang_getRangeEnd(extent)
+        )
         if begin[0] != end[0] or end[1] < begin[1]:
             return begin[0], begin[1], begin[1]
         return begin[0], begin[1], end[1]
@@ -233,9 +262,9 @@ class Unit:
             diagnostic = self.f.clang_getDiagnostic(self.handle, number)
             if self.f.clang_getDiagnosticSeverity(diagnostic) >= SEVERITY_ERROR:
                 location = self.f.clang_getDiagnosticLocation(diagnostic)
-                path, line, column, _ = self.clang.file_position(location)
+                file_id, line, column, _ = self.clang.file_position(location)
                 message = self.clang.text(self.f.clang_getDiagnosticSpelling(diagnostic)).replace(self.root, "")
-                found.append((self._file_number(path), line, column, message))
+                found.append((self._file_of(file_id), line, column, message))
             self.f.clang_disposeDiagnostic(diagnostic)
         return found
 

@@ -166,12 +166,18 @@ class LibClang:
         self.f.clang_visitChildren(cursor, VISITOR(visit), None)
         return found
 
-    def file_position(self, location: CXSourceLocation) -> tuple[str, int, int, int]:
-        """Return (file, line, column, byte offset) of where the text of ``location`` stands; file is '' for none."""
+    def file_position(self, location: CXSourceLocation) -> tuple[int, int, int, int]:
+        """Return (file, line, column, byte offset) of where the text of ``location`` stands.
+
+        The file is a number that lasts as long as the unit, 0 for none; :meth:`file_name` tells its path.
+        """
         file, line, column, offset = c_void_p(), c_uint(), c_uint(), c_uint()
         self.f.clang_getFileLocation(location, byref(file), byref(line), byref(column), byref(offset))
-        name = self.text(self.f.clang_getFileName(file)) if file.value else ""
-        return name, line.value, column.value, offset.value
+        return file.value or 0, line.value, column.value, offset.value
+
+    def file_name(self, file: int) -> str:
+        """Return the path of a file that :meth:`file_position` told; '' for none."""
+        return self.text(self.f.clang_getFileName(c_void_p(file))) if file else ""
 
     def parse(self, path: str, arguments: list[str], unsaved: dict[str, str]) -> c_void_p | None:
         """Parse one translation unit; None when libclang gave up (it says why only by crashing)."""

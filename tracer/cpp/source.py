@@ -10,9 +10,8 @@ from typing import Any
 
 from tracer.checkout import Checkout
 from tracer.cpp import wire
-from tracer.cpp.bindings import ITS_OWN_NAME
 from tracer.cpp.client import Parser, refuse_truncated
-from tracer.cpp.facts import BodyFact, CallFact, FoundFact, FunctionFact, OutlineFact, Place
+from tracer.cpp.facts import ITS_OWN_NAME, BodyFact, CallFact, FoundFact, FunctionFact, OutlineFact, Place
 from tracer.cpp.sources import UnitPlan, apart, plan_units
 from tracer.cpp.store import Store
 from tracer.cpp.tree import Node, Tables, from_plain
@@ -61,6 +60,7 @@ class _UnitReader:
         self.tables_data: object | None = kept["tables"] if kept else None
         self.tables_complete = self.tables_data is not None
         self.complete = bool(kept and kept["complete"])
+        self.known_deep: set[int] = set(kept["deep"]) if kept else set()
         self.changed = False
         self.parser: Parser | None = None if kept else Parser(checkout, plan)
         self._outline: OutlineFact | None = None
@@ -85,20 +85,24 @@ class _UnitReader:
             self.parser.outline()
         return self.parser
 
-    def read(self, keys: Sequence[int] | None) -> None:
-        """Make sure that the bodies of ``keys`` and of all that they reach are known; all bodies for None."""
-        if self.complete or (keys is not None and all(key in self.bodies_data for key in keys)):
+    def read(self, keys: Sequence[int] | None, deep: bool) -> None:
+        """Make sure that the bodies of ``keys``, or all for None, are known; with ``deep``, also what they reach."""
+        if self.complete or (keys is not None and self.known_deep.issuperset(keys)):
+            return
+        if keys is not None and not deep and all(key in self.bodies_data for key in keys):
             return
         _ = self.outline
-        new = self._running().bodies(keys)
+        new = self._running().bodies(keys, deep)
         self.bodies_data.update(new)
+        if deep:
+            self.known_deep.update(new)
         self.complete = self.complete or keys is None
         self.changed = True
 
     def body(self, key: int) -> BodyFact:
         known = self._bodies.get(key)
         if known is None:
-            self.read((key,))
+            self.read((key,), deep=False)
             data = self.bodies_data.get(key)
             known = self._bodies[key] = wire.body(data) if data is not None else _NO_BODY
         return known
@@ -143,6 +147,7 @@ class _UnitReader:
                     "trees": self.trees_data,
                     "tables": self.tables_data,
                     "complete": self.complete,
+                    "deep": tuple(self.known_deep),
                 },
             )
         if self.parser is not None:
@@ -354,7 +359,7 @@ class CppSource:
         """Read every body at once, which is faster than one by one."""
         self._index()
         for reader in self._readers:
-            reader.read(None)
+            reader.read(None, deep=False)
 
     def prepare(self, ids: Iterable[str]) -> None:
         """Read the bodies of ``ids`` and of what they reach inside their units in one go."""
@@ -364,7 +369,7 @@ class CppSource:
             reader, fact = self._entry(id)
             wanted.setdefault(id_of(reader), (reader, []))[1].append(fact.key)
         for reader, keys in wanted.values():
-            reader.read(keys)
+            reader.read(keys, deep=True)
 
     def instantiations(self, id: str) -> tuple[tuple[tuple[str, ...], Location], ...]:
         """Return the explicit instantiations of a template: (arguments as written, place)."""

@@ -21,12 +21,12 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Answer requests until the other side closes the pipe.
 
     A request is a tuple beginning with its name: ``parse`` with root, main file, text, arguments, own files and edited
-    files; ``bodies`` with keys; ``tree`` with a key; ``tables``.
+    files; ``bodies`` with keys and whether to follow their calls; ``tree`` with a key; ``tables``.
     An answer is ``("ok", data)`` or ``("error", kind, message)``.
     """
     from tracer.cpp.convert import Unit
-    from tracer.cpp.facts import UnitFacts
     from tracer.cpp.libclang import load
+    from tracer.cpp.unit_facts import UnitFacts
     from tracer.errors import TracerError
 
     facts: UnitFacts | None = None
@@ -53,9 +53,10 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
             elif facts is None:
                 raise TracerError("nothing is parsed yet")
             elif request[0] == "bodies":
-                keys = request[1]
-                everything = tuple(f.key for f in facts.unit.functions if f.defined)
-                answer = plain(facts.closure(everything if keys is None else keys))
+                _, keys, deep = request
+                if keys is None:
+                    keys = tuple(f.key for f in facts.unit.functions if f.defined)
+                answer = plain(facts.closure(keys) if deep else {key: facts.body(key) for key in keys})
             elif request[0] == "tables":
                 answer = plain_tables(facts.tables())
             else:

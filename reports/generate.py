@@ -1,0 +1,34 @@
+"""Write the reports that the repository keeps. A test compares them with what the program writes now.
+
+Usage: ``python reports/generate.py [VERSION …]``.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tracer.checkout import open_checkout
+from tracer.graph import Program
+from tracer.render.output import write_folder
+from tracer.report import report
+
+VERSIONS = ("2.8.3", "2.0.0.post1")
+FOLDER = Path(__file__).parent
+
+
+def files(version: str) -> dict[str, str]:
+    """Return the files of one release's report: name to content."""
+    with Program(open_checkout(f"pypi:{version}")) as program:
+        return report(program)
+
+
+def main() -> None:
+    """Write the reports of the versions named, or of all."""
+    for version in sys.argv[1:] or VERSIONS:
+        write_folder(str(FOLDER / version), files(version))
+        print(FOLDER / version / "report.md")
+
+
+if __name__ == "__main__":
+    main()

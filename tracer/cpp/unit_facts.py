@@ -1,0 +1,167 @@
+"""A parsed unit turned into facts: its outline at once, bodies and trees when asked for. Runs in the parser process."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tracer.cpp.bindings import read_bindings
+from tracer.cpp.calls import Call, CallReader
+from tracer.cpp.convert import Unit
+from tracer.cpp.facts import BindingFact, BodyFact, CallFact, FoundFact, FunctionFact, OutlineFact, Place
+from tracer.cpp.tree import Node, Tables, to_plain, walk
+from tracer.model import Outcome
+
+_EXPONENTIALS = frozenset("exp2f expf __expf exp exp2 ex2 ex2_approx fast_exp exp2f_approx hexp2 h2exp2".split())
+_LOGARITHMS = frozenset("logf __logf log log2f __log2f log2 fast_log".split())
+_MAXIMA = frozenset("max fmaxf fmax __hmax __hmax2 maximum".split())
+_MATRIX_PRODUCT = re.compile(r"(?:^|_)(?:gemm|w?g?mma)(?:_|$)|^(?:mma|gemm)")
+
+
+class UnitFacts:
+    """Turns a parsed unit into facts."""
+
+    def __init__(self, unit: Unit) -> None:
+        """Keep the unit; bodies are read when asked for."""
+        self.unit = unit
+        self.reader = CallReader(unit)
+        self.bodies: dict[int, Node | None] = {}
+        self._facts: dict[int, BodyFact] = {}
+
+    def outline(self) -> OutlineFact:
+        """Return what the unit declares."""
+        unit = self.unit
+        functions = tuple(
+            FunctionFact(
+                f.declaration.usr, f.declaration.name, f.declaration.qualified_name, f.declaration.kind,
+                f.declaration.primary, f.declaration.parent, self._declared_at(f.key), f.attributes,
+                f.template_parameters, f.template_arguments, len(f.parameters), f.defined, f.key,
+            )
+            for f in unit.functions
+        )  # fmt: skip
+        bindings = tuple(
+            BindingFact(b.module, b.name, b.usrs, self._place(b.file, b.offset, b.end)) for b in read_bindings(unit)
+        )
+        instantiations = tuple(
+            (name, arguments, self._place(file, offset, offset))
+            for name, arguments, file, offset in unit.instantiations
+        )
+        errors = tuple(
+            ((unit.files[file].relative if file >= 0 else "", line, column, line), message)
+            for file, line, column, message in unit.errors
+        )
+        return OutlineFact(tuple(f.relative for f in unit.files), functions, bindings, instantiations, errors)
+
+    def body(self, key: int) -> BodyFact:
+        """Return the call sites of one function."""
+        known = self._facts.get(key)
+        if known is None:
+            known = self._facts[key] = self._read_body(key)
+        return known
+
+    def _read_body(self, key: int) -> BodyFact:
+        node = self.tree(key)
+        if node is None:
+            return BodyFact((), ())
+        calls = self.reader.calls(self.unit.functions[key], node)
+        does = _does(node, calls) | self._done_by_objects(node)
+        return BodyFact(tuple(self._call(call) for call in calls), tuple(sorted(does)))
+
+    def _done_by_objects(self, body: Node) -> set[str]:
+        """Name the primitives of the function objects that a body makes and hands on: their callee will use them."""
+        found: set[str] = set()
+        for node in walk(body):
+            class_ = self.unit.classes.get(node.type.class_usr) if node.kind == "variable" and node.type else None
+            for name, usr in class_.methods if class_ else ():
+                for key in self.unit.by_usr.get(usr, ()) if name == "operator()" else ():
+                    operator = self.tree(key)
+                    if operator is not None:
+                        found |= _does(operator, self.reader.calls(self.unit.functions[key], operator))
+        return found
+
+    def tree(self, key: int) -> Node | None:
+        """Return the syntax tree of one function's body."""
+        if key not in self.bodies:
+            self.bodies[key] = self.unit.body(key)
+        return self.bodies[key]
+
+    def tables(self) -> Tables:
+        """Return what the trees of this unit refer to; complete only for the bodies read so far."""
+        unit = self.unit
+        return Tables(
+            tuple(file.relative for file in unit.files),
+            unit.declarations,
+            unit.classes,
+            tuple(unit.aliases),
+            frozenset(unit.templates),
+            unit.template_parameters(),
+            unit.results(),
+        )
+
+    def plain_tree(self, key: int) -> Any:
+        """Return the tree of a function's parameters and body in plain form."""
+        node = self.tree(key)
+        return to_plain((*self.unit.functions[key].parameters, *((node,) if node is not None else ())))
+
+    def closure(self, roots: tuple[int, ...]) -> dict[int, BodyFact]:
+        """Return the bodies of ``roots`` and of everything in this unit that they reach."""
+        found: dict[int, BodyFact] = {}
+        waiting = list(roots)
+        while waiting:
+            key = waiting.pop()
+            if key in found or not self.unit.functions[key].defined:
+                continue
+            found[key] = self.body(key)
+            for call in found[key].calls:
+                for destination in call.found:
+                    waiting += self.unit.by_usr.get(destination.usr, ())
+        return found
+
+    def _declared_at(self, key: int) -> Place:
+        """Return the place of one declaration or definition of a function, not of the first one that names its USR."""
+        file, start, end = self.unit.function_extent(key)
+        return self._place(file, start, end)
+
+    def _place(self, file: int, start: int, end: int) -> Place:
+        if file < 0:
+            return "", 0, 0, 0
+        source = self.unit.files[file]
+        line, column = source.line_and_column(start)
+        return source.relative, line, column, max(line, source.line_and_column(max(end - 1, start))[0])
+
+    def _call(self, call: Call) -> CallFact:
+        found = tuple(
+            FoundFact(
+                f.usr, f.how.value, f.confidence.value, self._place(*f.through, f.through[1]) if f.through else None,
+                f.template_arguments,
+            )
+            for f in call.found
+        )  # fmt: skip
+        place = self._place(call.file, call.offset, call.end)
+        return CallFact(call.written, place, call.outcome.value, found, call.reason, call.condition)
+
+
+def _does(body: Node, calls: tuple[Call, ...]) -> set[str]:
+    """Name the documented primitives that a body uses itself."""
+    found: set[str] = set()
+    for call in calls:
+        if call.outcome is Outcome.RESOLVED:
+            continue
+        name = re.split(r"::|\.|->", call.written)[-1]
+        if name in _EXPONENTIALS:
+            found.add("exponential")
+        elif name in _LOGARITHMS:
+            found.add("logarithm")
+        elif name in _MAXIMA:
+            found.add("maximum")
+        elif _MATRIX_PRODUCT.search(name):
+            found.add("matrix product")
+    for node in walk(body):
+        if node.kind in ("for", "while", "do", "for_range"):
+            found.add("loop")
+        elif node.kind == "raw" and node.text.startswith(("asm", "__asm")):
+            if "mma" in node.text:
+                found.add("matrix product")
+            if "ex2" in node.text:
+                found.add("exponential")
+    return found
