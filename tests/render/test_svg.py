@@ -86,6 +86,8 @@ def test_the_route_stands_out_and_follows_the_colour_scheme(program: str) -> Non
     assert groups.count("node route") == 14 and groups.count("edge route") == 13
     style = root.findtext(f"{SPACE}style") or ""
     assert "prefers-color-scheme:dark" in style and ">" not in style
+    paper = [element for element in root.iter(f"{SPACE}polygon") if element.get("class") == "paper"]
+    assert [element.get("fill") for element in paper] == ["#ffffff"] and ".paper{fill:#0d1117}" in style
 
 
 def test_boxes_do_not_overlap(program: str) -> None:

@@ -136,11 +136,28 @@ def _clean(root: Element) -> None:
     for element in root.iter():
         element.attrib.pop("id", None)
         element.attrib.pop("{http://www.w3.org/XML/1998/namespace}space", None)
-        if element.get("stroke") == "transparent":
-            element.set("stroke", "none")
-            element.set("class", "paper")
         if element.tag == f"{{{_SVG}}}text":
             _clean_text(element)
+        elif element.get("class") == "graph":
+            for paper in element.findall(f"{{{_SVG}}}polygon"):
+                paper.set("class", "paper")
+                paper.set("stroke", "none")
+        elif element.get("class", "").startswith("node"):
+            _centre(element)
+
+
+def _centre(box: Element) -> None:
+    """Centre the lines of a box in it; the layout put their beginnings where one font would have them."""
+    outline = box.find(f"{{{_SVG}}}path")
+    if outline is None:
+        return
+    across = [float(number) for number in re.findall(r"-?[\d.]+", outline.get("d", ""))[::2]]
+    for text in box.findall(f"{{{_SVG}}}text"):
+        text.set("x", f"{(min(across) + max(across)) / 2:.2f}")
+        text.set("text-anchor", "middle")
+        # The layout sets lines of two sizes so close that an underscore touches the line below.
+        shift = 1.5 if text.get("fill") == SMALL_TEXT else -1.0
+        text.set("y", f"{float(text.get('y', '0')) + shift:.2f}")
 
 
 def _raise_names(root: Element) -> None:
@@ -157,16 +174,8 @@ def _raise_names(root: Element) -> None:
 
 
 def _clean_text(element: Element) -> None:
-    """Centre text where Graphviz centred it by counting on one font, and leave the font to the style sheet."""
-    size = float(element.get("font-size", "10"))
-    element.set("font-size", f"{size:g}")
-    if element.get("text-anchor") == "start":
-        middle = float(element.get("x", "0")) + dot.ADVANCE * size * len(element.text or "") / 2
-        element.set("x", f"{middle:.2f}")
-        element.set("text-anchor", "middle")
-        # Two lines of different sizes; the layout sets them so close that an underscore touches the line below.
-        shift = 1.5 if element.get("fill") == SMALL_TEXT else -1.0
-        element.set("y", f"{float(element.get('y', '0')) + shift:.2f}")
+    """Leave the font to the style sheet."""
+    element.set("font-size", f"{float(element.get('font-size', '10')):g}")
     classes = []
     if dot.TITLE_FONT in element.attrib.pop("font-family", ""):
         classes.append("name")
