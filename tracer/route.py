@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tracer.checkout import Checkout
-from tracer.errors import NameNotFound, NoRoute
+from tracer.errors import NoRoute
 from tracer.graph import Program, is_device
 from tracer.model import Coverage, Definition, Diagnostic, Edge, How, Language, Location
 
