@@ -13,10 +13,11 @@ from tracer.dispatch.answers import (
     Tensor,
     Unsupported,
 )
+from tracer.dispatch.devices import custom_device, device, devices
 from tracer.dispatch.query import Dispatcher, predict
 from tracer.dispatch.records import answer_calls, prediction_record
 
 __all__ = [
     "Call", "Decision", "Device", "Dispatcher", "Launch", "Operator", "Prediction", "Refusal", "Tensor", "Unsupported",
-    "answer_calls", "predict", "prediction_record",
+    "answer_calls", "custom_device", "device", "devices", "predict", "prediction_record",
 ]  # fmt: skip
