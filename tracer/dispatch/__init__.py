@@ -15,9 +15,28 @@ from tracer.dispatch.answers import (
 )
 from tracer.dispatch.devices import custom_device, device, devices
 from tracer.dispatch.query import Dispatcher, predict
+from tracer.dispatch.questions import Answer, Question, ask, predict_question
 from tracer.dispatch.records import answer_calls, prediction_record
 
 __all__ = [
-    "Call", "Decision", "Device", "Dispatcher", "Launch", "Operator", "Prediction", "Refusal", "Tensor", "Unsupported",
-    "answer_calls", "custom_device", "device", "devices", "predict", "prediction_record",
-]  # fmt: skip
+    "Answer",
+    "Call",
+    "Decision",
+    "Device",
+    "Dispatcher",
+    "Launch",
+    "Operator",
+    "Prediction",
+    "Question",
+    "Refusal",
+    "Tensor",
+    "Unsupported",
+    "answer_calls",
+    "ask",
+    "custom_device",
+    "device",
+    "devices",
+    "predict",
+    "predict_question",
+    "prediction_record",
+]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tracer.cpp import CppSource, Store
@@ -106,6 +106,32 @@ class Dispatcher:
             call, device, error, _num_splits(run), launches, tuple(run.operators), tuple(run.decisions),
             _values(run), note,
         )  # fmt: skip
+
+    def bound_call(self, function: str, values: Sequence[object]) -> Call:
+        """Return the call that a binding makes of the arguments that Python passes.
+
+        Args:
+            function: id of the C++ function.
+            values: Python's arguments, in order.
+
+        Raises:
+            TracerError: Python passes another number of arguments, or one that has no form in C++.
+        """
+        code = self.host.code(function)
+        if len(values) > len(code.parameters):
+            raise TracerError(
+                f"Python passes {len(values)} arguments, but {code.definition.name} ({code.definition.location}) has "
+                f"{len(code.parameters)} parameters"
+            )
+        arguments: dict[str, Argument] = {}
+        for parameter, value in zip(code.parameters, values, strict=False):
+            if isinstance(value, TensorObject):
+                arguments[parameter.text] = Tensor(value.shape, value.dtype, value.stride, value.device, value.contents)
+            elif value is None or isinstance(value, int | float):
+                arguments[parameter.text] = value
+            else:
+                raise TracerError(f"Python passes {value!r} for {parameter.text}, which has no form in C++")
+        return Call(code.definition.name, arguments)
 
     def _parameters(self, code: Code, call: Call) -> dict[str, Cell]:
         known = {parameter.text for parameter in code.parameters}
