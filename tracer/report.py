@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
+from tracer import __version__
 from tracer.graph import Program
 from tracer.picture import Prune, draw
 from tracer.render import dot, json_data, markdown, mermaid, svg
@@ -36,6 +37,7 @@ def report(
     program: Program,
     entry: str = DEFAULT_ENTRY,
     stage: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext(),
+    programs: tuple[str, ...] = svg.PROGRAMS,
 ) -> dict[str, str]:
     """Return the files of a report: name to content; ``report.md`` is the one to read.
 
@@ -43,6 +45,7 @@ def report(
         program: the checkout.
         entry: where the call begins.
         stage: called with the name of each stage, to show or time it.
+        programs: layout programs for the pictures, the first one found is used.
 
     Raises:
         NameNotFound: no function has the entry's name.
@@ -57,10 +60,10 @@ def report(
         whole = draw(linked, route)
         chart = mermaid.render(near)
         files = {
-            "route.svg": svg.render(near),
+            "route.svg": svg.render(near, programs),
             "route.mmd": chart,
             "graph.dot": dot.render(whole),
-            "graph.svg": svg.render(draw(linked, route, Prune(hops=1))),
+            "graph.svg": svg.render(draw(linked, route, Prune(hops=1)), programs),
             "graph.json": _json(json_data.graph(whole, route.checkout)),
             "route.json": _json(json_data.route(route)),
         }
@@ -76,6 +79,11 @@ def report(
                 "graph.dot": "everything that the entry reaches, for Graphviz",
                 "graph.json": "the same as data",
                 "route.json": "the route as data",
+            },
+            made={
+                "program": f"flashtracer {__version__}",
+                "command": f"flashtracer report {program.checkout.spec} -o DIR"
+                + (f" --entry {entry}" if entry != DEFAULT_ENTRY else ""),
             },
         )
     return {"report.md": text, **files}

@@ -120,8 +120,8 @@ STEPS = (
 EDGES = (
     edge(entry, forward, 1196, How.AUTOGRAD, written="FlashAttnFunc.apply"),
     edge(forward, wrapper, 834, How.CUSTOM_OP, written="flash_attn::_flash_attn_forward"),
-    edge(wrapper, fwd, 91, How.BINDING, through=Location("setup.py", 228), written="flash_attn_gpu.fwd"),
-    Edge(fwd.id, mha_fwd.id, How.BINDING, Confidence.EXACT, Location(API, 1480), None, "mha_fwd"),
+    edge(wrapper, fwd, 91, How.BINDING, through=Location(INTERFACE, 15), written="flash_attn_gpu.fwd"),
+    Edge(fwd.id, mha_fwd.id, How.BINDING, Confidence.EXACT, Location(API, 1480), Location("setup.py", 228), "mha_fwd"),
     edge(mha_fwd, run_mha_fwd, 499),
     edge(run_mha_fwd, specializations[0], 248, How.SPECIALIZATION),
     edge(specializations[0], per_head_dim[0], 12),

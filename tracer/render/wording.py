@@ -50,7 +50,6 @@ def rows(route: Route) -> tuple[Row, ...]:
     found = []
     for position, step in enumerate(route.steps):
         edge = route.edges[position - 1] if position else None
-        previous = route.steps[position - 1] if position else None
         found.append(
             Row(
                 number=position + 1,
@@ -59,7 +58,7 @@ def rows(route: Route) -> tuple[Row, ...]:
                 place=visible(place(step)),
                 location=step.definition.location,
                 role=visible(step.role),
-                found=visible(found_by(edge, step, previous)) if edge and previous else "",
+                found=visible(_found(route, position)),
                 confidence=edge.confidence if edge else None,
             )
         )
@@ -94,6 +93,18 @@ def place(step: Step) -> str:
     return folded_place((step.definition, *step.alternatives))
 
 
+def _found(route: Route, position: int) -> str:
+    """Say how a step of a route was reached; of a binding also where its module is named, which the next edge knows."""
+    if not position:
+        return ""
+    text = found_by(route.edges[position - 1], route.steps[position], route.steps[position - 1])
+    leaving = route.edges[position] if position < len(route.edges) else None
+    if route.steps[position].definition.language is Language.BINDING and leaving and leaving.through:
+        named = short_place(leaving.through, route.steps[position].definition.location.file)
+        text = "; ".join(part for part in (text, f"module named in {named}") if part)
+    return text
+
+
 def found_by(edge: Edge, step: Step, previous: Step) -> str:
     """Say by which mechanism and at which call site a step was reached."""
     site = edge.call_site
@@ -104,9 +115,7 @@ def found_by(edge: Edge, step: Step, previous: Step) -> str:
     through = short_place(edge.through, site.file) if edge.through and edge.through != site else ""
     written = edge.written
     if edge.how is How.BINDING:
-        named = "imported at" if edge.through and edge.through.file == site.file else "module named in"
-        parts = [f"called at {at}" if at else "", f"{named} {through}" if through else ""]
-        text = "; ".join(part for part in parts if part)
+        text = f"called at {at}" if at else ""
     elif edge.how is How.CUSTOM_OP:
         text = _join("through custom op", written, at)
     elif edge.how is How.AUTOGRAD:
