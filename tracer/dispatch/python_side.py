@@ -387,14 +387,14 @@ class PythonRunner:
         named = {keyword.arg: self._value(keyword.value, frame) for keyword in node.keywords if keyword.arg}
         if len(named) != len(node.keywords):
             self._fail("a call with ** arguments", node, frame)
-        if outcome is Outcome.RESOLVED and targets:
-            return self._enter(targets[0], positional, named, place)
         if isinstance(node.func, ast.Name):
             scope: _Frame | None = frame
             while scope is not None:
                 if callable(scope.names.get(node.func.id)):
                     return scope.names[node.func.id](positional, named, place)
                 scope = scope.enclosing
+        if outcome is Outcome.RESOLVED and targets:
+            return self._enter(targets[0], positional, named, place)
         if isinstance(node.func, ast.Attribute) and reason not in FUNCTIONS:
             base = self._value(node.func.value, frame)
             if isinstance(base, Anything):
