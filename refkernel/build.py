@@ -33,6 +33,9 @@ BACKWARD_2 = "flash_attention_2_backward"
 FORWARD_2_MMA = "flash_attention_2_forward_mma"
 KERNELS = (FORWARD_1, FORWARD_2, BACKWARD_2, FORWARD_2_MMA)
 
+#: Not a rung: one product of rung 4's fragments, to prove their layout on a GPU.
+MMA_LAYOUT = "mma_layout"
+
 #: CUDA type and bytes of one element, by the short name of the dtype.
 ELEMENT_TYPES = {"fp32": ("float", 4), "fp16": ("half_t", 2), "bf16": ("bf16_t", 2)}
 
@@ -49,7 +52,7 @@ class Configuration:
     """One kernel with its template arguments, for one target.
 
     Attributes:
-        kernel: one of ``KERNELS``.
+        kernel: one of ``KERNELS``, or ``MMA_LAYOUT``.
         dtype: ``fp32``, ``fp16`` or ``bf16``.
         block_m: B_r, rows of a Q tile.
         block_n: B_c, rows of a K/V tile.
@@ -76,12 +79,12 @@ class Configuration:
         Raises:
             InvalidCall: a field has a value outside its set.
         """
-        if self.kernel not in KERNELS:
+        if self.kernel not in (*KERNELS, MMA_LAYOUT):
             raise InvalidCall(f"kernel '{self.kernel}' does not exist; the kernels are {', '.join(KERNELS)}")
         if self.dtype not in ELEMENT_TYPES:
             raise InvalidCall(f"dtype '{self.dtype}' is not one of {', '.join(ELEMENT_TYPES)}")
-        if self.kernel == FORWARD_2_MMA and self.dtype == "fp32":
-            raise InvalidCall(f"{FORWARD_2_MMA} runs on tensor cores and takes fp16 or bf16, not fp32")
+        if self.kernel in (FORWARD_2_MMA, MMA_LAYOUT) and self.dtype == "fp32":
+            raise InvalidCall(f"{self.kernel} runs on tensor cores and takes fp16 or bf16, not fp32")
         smallest_m = 64 if self.kernel == FORWARD_2_MMA else min(BLOCK_M)
         if self.block_m not in BLOCK_M or self.block_m < smallest_m:
             wanted = ", ".join(str(m) for m in BLOCK_M if m >= smallest_m)

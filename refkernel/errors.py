@@ -25,6 +25,10 @@ class MissingTorch(RefkernelError, MissingTool, ImportError):
     """PyTorch is needed for this and is not installed."""
 
 
+class MissingGpu(RefkernelError, MissingTool):
+    """A GPU is needed for this and PyTorch sees none."""
+
+
 class CompileError(RefkernelError):
     """A compiler was found and rejected the kernel; the message holds its first error lines."""
 

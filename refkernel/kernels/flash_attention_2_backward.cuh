@@ -49,7 +49,7 @@ struct BackwardTiles {
 };
 
 template <typename T, int B_r, int B_c, int d, bool Is_softcap, bool Has_alibi>
-__global__ void __launch_bounds__(32 * kBackwardWarps)
+__global__ void __launch_bounds__(32 * kBackwardWarps, 1)
 flash_attention_2_backward(GlobalPtr<const T> Q, GlobalPtr<const T> K, GlobalPtr<const T> V, GlobalPtr<const T> dO,
                            GlobalPtr<const float> LSE, GlobalPtr<const float> D,
                            GlobalPtr<float> dQ, GlobalPtr<T> dK, GlobalPtr<T> dV,

@@ -24,7 +24,7 @@ struct Forward2Tiles {
 };
 
 template <typename T, int B_r, int B_c, int d, bool Is_softcap, bool Has_alibi>
-__global__ void __launch_bounds__(2 * B_r)
+__global__ void __launch_bounds__(2 * B_r, 1)
 flash_attention_2_forward(GlobalPtr<const T> Q, GlobalPtr<const T> K, GlobalPtr<const T> V,
                           GlobalPtr<T> O, GlobalPtr<float> LSE,
                           GlobalPtr<const int> cu_seqlens_q, GlobalPtr<const int> cu_seqlens_k,

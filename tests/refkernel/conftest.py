@@ -1,4 +1,4 @@
-"""Shared by the reference kernel's tests: broken copies of the sources, and one build of everything."""
+"""Shared by the reference kernel's tests: broken copies of the sources, and a skip where there is no compiler."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from refkernel.build import PACKAGE
-from refkernel.errors import MissingCompiler, MissingTorch
+
+from refkernel.build import PACKAGE, find_cxx
+from refkernel.errors import MissingCompiler
 
 BrokenCopy = Callable[[str, str, str], Path]
 
@@ -29,12 +30,11 @@ def broken_copy(tmp_path: Path) -> BrokenCopy:
     return make
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> object:
-    """Skip what needs torch or a compiler where there is none, with the sentence that says what to install."""
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip the tests of this folder where there is no C++ compiler, with the sentence that says what to install."""
     try:
-        return (yield)
-    except (MissingCompiler, MissingTorch) as error:
-        if item.get_closest_marker("expects_missing"):
-            raise
-        pytest.skip(str(error))
+        find_cxx()
+    except MissingCompiler as error:
+        for item in items:
+            if Path(__file__).parent in item.path.parents:
+                item.add_marker(pytest.mark.skip(reason=str(error)))

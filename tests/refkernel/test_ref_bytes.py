@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
+
 from refkernel import count_bytes
 from refkernel.build import BACKWARD_2, FORWARD_1, FORWARD_2, FORWARD_2_MMA
 from refkernel.errors import InvalidCall

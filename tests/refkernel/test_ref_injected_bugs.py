@@ -194,7 +194,8 @@ def test_bug_is_caught(bug: Bug, broken_copy: BrokenCopy, monkeypatch: pytest.Mo
 
 def test_a_copy_with_a_harmless_change_passes(broken_copy: BrokenCopy, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shows that the copies above are judged by their bug, not by being copies."""
-    root = broken_copy(f"kernels/{FORWARD_2}.cuh", "l_i[r] = alpha[r] * l_i[r] + l_ij;", "l_i[r] = l_ij + alpha[r] * l_i[r];")
+    old, new = "l_i[r] = alpha[r] * l_i[r] + l_ij;", "l_i[r] = l_ij + alpha[r] * l_i[r];"
+    root = broken_copy(f"kernels/{FORWARD_2}.cuh", old, new)
     assert run_broken(monkeypatch, root, CASES[FORWARD_2]).passed
 
 

@@ -21,7 +21,6 @@ SEED = 20261129
 @pytest.fixture(scope="module")
 def all_built() -> None:
     """Compile on all processors at once rather than one test at a time."""
-    build.find_cxx()
     build_all(configuration_of(case) for case in full_cases())
 
 
