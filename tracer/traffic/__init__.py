@@ -20,17 +20,20 @@ from tracer.traffic.bounds import Bounds, bounds, paper_block_sizes
 from tracer.traffic.conventions import Convention, convention, conventions
 from tracer.traffic.counts import Kind, LaunchBytes, TensorBytes
 from tracer.traffic.shapes import InvalidShape, Shape, Tile
+from tracer.traffic.tile_source import CheckoutTiles, NoTile, tile_of
 
 __all__ = [
     "DEFAULT_ALGORITHMS",
     "Algorithm",
     "Bounds",
+    "CheckoutTiles",
     "Convention",
     "Gpu",
     "InvalidShape",
     "IoRow",
     "Kind",
     "LaunchBytes",
+    "NoTile",
     "Shape",
     "TensorBytes",
     "Tile",
@@ -44,4 +47,5 @@ __all__ = [
     "dram_bytes",
     "paper_block_sizes",
     "rows",
+    "tile_of",
 ]

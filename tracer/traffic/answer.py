@@ -12,7 +12,15 @@ from tracer.traffic import flash1, flash2, naive, simulate
 from tracer.traffic.bounds import Bounds, bounds
 from tracer.traffic.conventions import Convention, convention
 from tracer.traffic.counts import Access, Again, LaunchBytes, TensorBytes, per_launch, per_tensor
-from tracer.traffic.shapes import InvalidShape, Shape, Tile, check_positive, check_tile, tile_bytes_on_chip
+from tracer.traffic.shapes import (
+    InvalidShape,
+    Shape,
+    Tile,
+    as_launched,
+    check_positive,
+    check_tile,
+    tile_bytes_on_chip,
+)
 
 
 class Gpu(Protocol):
@@ -121,7 +129,7 @@ class IoRow:
         launches: by launch, each as if profiled by itself.
         compulsory_bytes: each input read once, each result written once.
         tile_bytes: what the kernels request; for naive attention, what its operators read and write.
-        dram_bytes: expected at DRAM after the L2 cache; None without a GPU.
+        dram_bytes: expected at DRAM after the L2 cache; None without a GPU, and for one whose L2 size is not known.
         flops: floating-point operations of the matrix products, 2 per multiplication and addition; naive attention
             computes the masked scores too, the others do not.
         saved_bytes: what stays in memory between the forward and the backward pass.
@@ -215,17 +223,22 @@ def rows(
     chosen = [algorithm(name) for name in algorithms]
     how = convention(convention_name)
     found = []
+    if on_chip_bytes is not None:
+        check_positive("sram_bytes", on_chip_bytes)
     for shape in shapes:
         on_chip = None if on_chip_bytes is None else on_chip_bytes // shape.element_bytes
         limits = None if on_chip is None else bounds(shape, on_chip)
         for one in chosen:
             for tile in _tiles(shape, one, tiles, tile_source, limits):
+                runs = one
                 if tile is not None:
+                    if tile.num_splits > 1 and one.name == "fa2-forward":
+                        runs = algorithm("fa2-split-forward")
                     where, limit = ("any GPU", shared_memory_limit)
                     if gpu is not None:
                         where, limit = gpu.name, gpu.shared_memory_per_block_optin
                     check_tile(tile, shape, one.tensors_m, one.tensors_n, limit, where)
-                found.append(_row(shape, one, tile, how, gpu, l2_bytes, limits))
+                found.append(_row(shape, runs, tile, how, gpu, l2_bytes, limits))
     return tuple(found)
 
 
@@ -314,22 +327,22 @@ def _row(
     l2_bytes: float | None,
     limits: Bounds | None,
 ) -> IoRow:
+    asked, shape = shape, shape if tile is None else as_launched(shape, tile)
     accesses = _accesses(shape, one, tile, how)
-    again, cache = None, None
+    again, cache = None, l2_bytes
     if gpu is not None:
-        cache = gpu.l2_bytes if l2_bytes is None else l2_bytes
-        if not cache and l2_bytes is None:
-            raise InvalidShape(f"the L2 size of {gpu.name} is not known; give --l2-bytes")
-        if cache < 0 or math.isnan(cache):
+        cache = (gpu.l2_bytes or None) if l2_bytes is None else l2_bytes
+        if cache is not None and not cache >= 0:
             raise InvalidShape(f"l2_bytes is {cache}; it must not be negative")
-        again = _again(shape, one, tile, how, simulate.Machine(cache, blocks_at_once(shape, one, tile, gpu)))
+        if cache is not None:
+            again = _again(shape, one, tile, how, simulate.Machine(cache, blocks_at_once(shape, one, tile, gpu)))
     tensors = per_tensor(accesses, again)
     if one.name.startswith("naive"):
         saved = naive.saved_bytes(shape, how)
     else:
-        saved = (flash1 if one.name.startswith("fa1") else flash2).saved_bytes(shape)
+        saved = (flash1 if one.name.startswith("fa1") else flash2).saved_bytes(asked)
     return IoRow(
-        shape=shape,
+        shape=asked,
         algorithm=one.name,
         tile=tile,
         convention=how.name,
@@ -338,7 +351,7 @@ def _row(
         compulsory_bytes=sum(tensor.compulsory_bytes for tensor in tensors),
         tile_bytes=sum(tensor.tile_bytes for tensor in tensors),
         dram_bytes=None if again is None else sum(tensor.dram_bytes or 0 for tensor in tensors),
-        flops=one.products * shape.head_dim * (shape.visible_scores if one.tiled else shape.scores),
+        flops=one.products * shape.head_dim * (asked.visible_scores if one.tiled else asked.scores),
         saved_bytes=saved,
         workspace_bytes=_workspace(accesses),
         gpu="" if gpu is None else gpu.name,
@@ -356,8 +369,3 @@ def _workspace(accesses: list[Access]) -> int:
             size = max(access.distinct_read, access.distinct_written) * access.width
             sizes[access.tensor] = max(size, sizes.get(access.tensor, 0))
     return sum(sizes.values())
-
-
-def check_on_chip(value: int) -> None:
-    """Refuse an on-chip memory of no bytes. Raises InvalidShape."""
-    check_positive("sram_bytes", value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tracer.errors import TracerError
 
@@ -136,6 +136,7 @@ class Tile:
         warps: of a thread block.
         shared_memory_bytes: of a thread block; 0 for not known.
         num_splits: parts that the keys are split into; 1 for kernels that do not split.
+        packed: query heads that the host code lays side by side as rows of one head, when there is one row each.
         source: who chose it, in words.
     """
 
@@ -144,6 +145,7 @@ class Tile:
     warps: int = 4
     shared_memory_bytes: int = 0
     num_splits: int = 1
+    packed: int = 1
     source: str = "given"
 
     def __post_init__(self) -> None:
@@ -151,6 +153,7 @@ class Tile:
         for name, value in (("block_m", self.block_m), ("block_n", self.block_n), ("warps", self.warps)):
             check_positive(name, value)
         check_positive("num_splits", self.num_splits)
+        check_positive("packed", self.packed)
 
 
 def check_positive(name: str, value: int) -> None:
@@ -169,6 +172,18 @@ def _check_lengths(lengths: tuple[tuple[int, int], ...]) -> None:
     for number, (q, k) in enumerate(lengths):
         if min(q, k) < 0:
             raise InvalidShape(f"sequence {number} has {q} query and {k} key rows; neither can be negative")
+
+
+def as_launched(shape: Shape, tile: Tile) -> Shape:
+    """Return the call as the kernel sees it: packed query heads are rows, and a single row needs no causal mask."""
+    if tile.packed == 1:
+        return shape
+    return replace(
+        shape,
+        heads=shape.heads // tile.packed,
+        seqlen_q=shape.seqlen_q * tile.packed,
+        causal=False,
+    )
 
 
 def check_tile(tile: Tile, shape: Shape, tensors_m: int, tensors_n: int, limit: int, where: str) -> None:
