@@ -11,7 +11,7 @@ from tracer.errors import NameNotFound
 from tracer.traffic import flash1, flash2, naive, simulate
 from tracer.traffic.bounds import Bounds, bounds
 from tracer.traffic.conventions import Convention, convention
-from tracer.traffic.counts import Access, Again, LaunchBytes, TensorBytes, per_launch, per_tensor
+from tracer.traffic.counts import Access, Again, Kind, LaunchBytes, TensorBytes, per_launch, per_tensor
 from tracer.traffic.shapes import (
     InvalidShape,
     Shape,
@@ -182,6 +182,26 @@ class IoRow:
         if self.dram_bytes is None or not self.bandwidth_bytes_per_second:
             return 0.0
         return self.dram_bytes / self.bandwidth_bytes_per_second
+
+
+def ratio_limit(row: IoRow, naive_row: IoRow) -> float | None:
+    """Return what naive tile traffic by this row's tends to as the sequence grows; None where a mask is in the way.
+
+    Both grow with the square of the length: naive attention by its passes over S and P, 4 N² elements and more with a
+    mask or dropout, the exchanged loop by K and V, 2 N² d / B_r. So the ratio tends to a constant, 2 B_r / d at least.
+    FlashAttention-1's loop reads and writes Q and O once per B_c columns, 3 N² d / B_c, with 2 row statistics each way.
+    """
+    shape, tile = row.shape, row.tile
+    if tile is None or shape.causal or shape.window != (-1, -1) or not row.algorithm.endswith("forward"):
+        return None
+    quadratic = sum(tensor.tile_bytes for tensor in naive_row.tensors if tensor.kind is Kind.WORKSPACE)
+    per_score = quadratic / shape.scores
+    if row.algorithm.startswith("fa2"):
+        return per_score * tile.block_m / (2 * shape.head_dim * shape.element_bytes)
+    per_row = {tensor.tensor: tensor.element_bytes for tensor in row.tensors}
+    vectors = 2 * (per_row.get("l", 0) + per_row.get("m", 0))
+    step = shape.head_dim * (shape.element_bytes + 2 * per_row["O"]) + vectors
+    return per_score * tile.block_n / step
 
 
 #: Returns the tile that runs for a call by an algorithm.
