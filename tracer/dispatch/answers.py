@@ -145,20 +145,23 @@ class Decision:
     """One condition that was evaluated on the way.
 
     Attributes:
+        kind: ``check`` where the other outcome refuses the call; ``switch`` where it makes a value a template argument;
+            ``if`` and ``choice`` (``?:``); ``value`` for an assignment that decides the number of splits.
         condition: as the source has it, macros aside.
-        value: how it came out.
+        value: how it came out; for a ``value`` what was assigned.
         operands: (operand, its value) of what the condition reads.
         location: where it stands.
         function: in which function.
-        matters: the other outcome would have led to another kernel, or it chose between two pieces of code that launch.
+        matters: a launch lies inside the branch that was taken, and the branch is more than a template argument.
     """
 
+    kind: str
     condition: str
-    value: bool
+    value: str
     operands: tuple[tuple[str, str], ...]
     location: Location
     function: str
-    matters: bool = True
+    matters: bool
 
 
 @dataclass(frozen=True, slots=True)

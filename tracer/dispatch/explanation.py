@@ -54,26 +54,39 @@ def _operand(node: Node) -> str:
     return f"({text})" if node.kind in _LOOSE else text
 
 
-def is_check(node: Node) -> bool:
-    """Tell whether an ``if`` is a check: what it does when its condition holds is to refuse."""
+def decision_kind(node: Node) -> str:
+    """Tell what a condition decides: see :class:`tracer.dispatch.answers.Decision`."""
     if node.kind != "if":
-        return False
-    for statement in node.children[1].children:
+        return "choice"
+    statements = node.children[1].children
+    for statement in statements:
         if statement.kind == "call" and statement.children[0].text in CHECKS:
-            return True
-    return False
+            return "check"
+    # A dispatch switch: the value becomes a constant, and one lambda goes on with it.
+    if len(statements) == 2 and statements[0].kind == "declare" and statements[1].kind == "return":
+        called = statements[1].children
+        if called and called[0].kind == "call" and called[0].children[0].kind == "lambda":
+            return "switch"
+    return "if"
 
 
-def operands(engine: Engine, condition: Node, scope: Scope) -> tuple[tuple[str, str], ...]:
-    """Return (operand, value) of what a condition reads; what was not evaluated is left out."""
+def operands(engine: Engine, condition: Node, scope: Scope, *, whole: bool = False) -> tuple[tuple[str, str], ...]:
+    """Return (operand, value) of what a condition reads; what was not evaluated is left out.
+
+    Args:
+        engine: evaluates the operands again.
+        condition: the expression.
+        scope: where it was evaluated.
+        whole: take the expression itself as the operand, not its parts.
+    """
     found: dict[str, str] = {}
     waiting = [condition]
     while waiting:
         node = waiting.pop(0)
-        if node.kind in ("binary", "unary", "conditional", "cast") and node.text not in ("&", "*"):
+        if not whole and node.kind in ("binary", "unary", "conditional", "cast") and node.text not in ("&", "*"):
             waiting = [*node.children, *waiting]
             continue
-        if node.kind == "literal":
+        if node.kind == "literal" and not whole:
             continue
         try:
             text = value_text(engine.evaluate(node, scope))

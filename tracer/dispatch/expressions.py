@@ -10,7 +10,7 @@ from tracer.dispatch import models, numbers
 from tracer.dispatch.explanation import expression_text, kind_of
 from tracer.dispatch.literals import literal_value
 from tracer.dispatch.numbers import FALSE, TRUE, Number, arithmetic_type
-from tracer.dispatch.run import Refused
+from tracer.dispatch.run import SPLITS, Refused
 from tracer.dispatch.scope import Scope
 from tracer.dispatch.static_types import static_type
 from tracer.dispatch.values import (
@@ -170,6 +170,8 @@ class Expressions:
             cell = self.engine.place(target, scope)
             before = self._of_cell(cell, target)
             value = self._arithmetic(node.text[:-1], before, self.engine.evaluate(source, scope), node)
+        if self.engine.run.explain and target.text == SPLITS and target.kind == "member" and source.kind == "call":
+            self.engine.run.record_value(self.engine, source, scope, str(value), node)
         cell = self.engine.place(target, scope)
         if isinstance(cell.value, Tuple) and isinstance(value, Tuple) and all(isinstance(c, Cell) for c in cell.value):
             if len(cell.value) != len(value):

@@ -268,6 +268,7 @@ class FunctionCaller:
             )
         )
         self.engine.run.arguments.append(arguments)
+        self.engine.run.note_launch()
         return None
 
     def _extent(self, value: Value, node: Node) -> tuple[int, int, int]:

@@ -240,7 +240,9 @@ class PythonRunner:
     def _decide(self, test: ast.expr, frame: _Frame) -> bool:
         outcome = self._truth(self._value(test, frame), test, frame)
         function = frame.id.rpartition(":")[2]
-        self.decisions.append(Decision(ast.unparse(test), outcome, (), self._place(test, frame), function, False))
+        value = "true" if outcome else "false"
+        place = self._place(test, frame)
+        self.decisions.append(Decision("if", ast.unparse(test), value, (), place, function, False))
         return outcome
 
     def _raise(self, node: ast.Raise, frame: _Frame) -> NoReturn:

@@ -11,12 +11,13 @@ from tracer.dispatch.engine import Engine
 from tracer.dispatch.host_code import Code, HostCode, bare
 from tracer.dispatch.models.torch import Tensor as TensorObject
 from tracer.dispatch.numbers import Number, arithmetic_type, boolean, convert, integer
-from tracer.dispatch.run import Refused, Run
+from tracer.dispatch.run import SPLITS, Refused, Run
 from tracer.dispatch.scope import Scope
 from tracer.dispatch.values import Cell, Optional, Struct, Value
 from tracer.errors import NameNotFound, TracerError
 from tracer.extensions import Extension
 from tracer.graph import Program
+from tracer.model import Language
 
 _OPTIONAL = ("std::optional<", "c10::optional<", "optional<")
 
@@ -52,6 +53,8 @@ class Dispatcher:
         self.source = self._own or program.source(found)
         self.host = HostCode(self.source)
         self.engine = Engine(self.host)
+        self._entries: dict[str, Code] = {}
+        self._python_entries: dict[str, str | None] = {}
 
     def close(self) -> None:
         """Keep what was read for the next run."""
@@ -65,6 +68,12 @@ class Dispatcher:
         Raises:
             NameNotFound: the extension neither defines nor binds it.
         """
+        known = self._entries.get(name)
+        if known is None:
+            known = self._entries[name] = self.host.code(self._entry_id(name))
+        return known
+
+    def _entry_id(self, name: str) -> str:
         ids = self.host.functions_named(name)
         bound = {
             target.id for binding in self.source.bindings() for target in binding.targets
@@ -72,10 +81,20 @@ class Dispatcher:
         }  # fmt: skip
         ids = ids or sorted(bound)
         if len(ids) != 1:
-            known = [binding.definition.name for binding in self.source.bindings()]
-            known += [self.source.definition(t.id).name for b in self.source.bindings() for t in b.targets]
-            raise NameNotFound("entry", name, f"the host code of {self.extension.name}", known)
-        return self.host.code(ids[0])
+            names = [binding.definition.name for binding in self.source.bindings()]
+            names += [self.source.definition(t.id).name for b in self.source.bindings() for t in b.targets]
+            raise NameNotFound("entry", name, self.program.where(), [*names, *self.program.python.names()])
+        return ids[0]
+
+    def python_entry(self, name: str) -> str | None:
+        """Return the id of the Python function that a name means; None where Python has none of that name."""
+        if name not in self._python_entries:
+            try:
+                found = self.program.python.entry(name)
+                self._python_entries[name] = found.id if found.language is Language.PYTHON else None
+            except NameNotFound:
+                self._python_entries[name] = None
+        return self._python_entries[name]
 
     # -- calls --------------------------------------------------------------------------------------------------------
     def predict(
@@ -181,7 +200,7 @@ def _num_splits(run: Run) -> int | None:
     for arguments in run.arguments:
         for argument in arguments:
             if isinstance(argument, Struct):
-                cell = argument.fields.get("num_splits")
+                cell = argument.fields.get(SPLITS)
                 if cell is not None and isinstance(cell.value, Number):
                     return int(cell.value.value)
     return None

@@ -14,7 +14,6 @@ from tracer.dispatch.python_side import BoundCall, PythonRefusal, PythonRunner
 from tracer.dispatch.query import Dispatcher
 from tracer.errors import NameNotFound, TracerError
 from tracer.graph import Program
-from tracer.model import Language
 
 DTYPES = {
     "fp16": "Half", "half": "Half", "float16": "Half", "bf16": "BFloat16", "bfloat16": "BFloat16", "fp32": "Float",
@@ -215,7 +214,7 @@ def ask(dispatcher: Dispatcher, question: Question, device: Device, *, explain: 
         Unsupported: host code or Python code does something that is not known.
     """
     program = dispatcher.program
-    definition = _python_entry(program, question.entry)
+    definition = dispatcher.python_entry(question.entry)
     if definition is None:
         code = dispatcher.entry(question.entry)
         optional = {p.text for p in code.parameters if p.type is not None and "optional" in p.type.canonical}
@@ -235,14 +234,6 @@ def ask(dispatcher: Dispatcher, question: Question, device: Device, *, explain: 
     if explain:
         prediction = replace(prediction, decisions=(*runner.decisions, *prediction.decisions))
     return Answer(question, prediction, bound)
-
-
-def _python_entry(program: Program, name: str) -> str | None:
-    try:
-        found = program.python.entry(name)
-    except NameNotFound:
-        return None
-    return found.id if found.language is Language.PYTHON else None
 
 
 def _fits(value: object) -> bool:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tracer.cpp.tree import Node
 from tracer.dispatch.answers import Decision, Device, Launch, Operator
-from tracer.dispatch.explanation import expression_text, is_check, operands
+from tracer.dispatch.explanation import decision_kind, expression_text, operands
 from tracer.dispatch.scope import Scope
 from tracer.dispatch.values import Value
 from tracer.model import Location
@@ -16,6 +17,8 @@ from tracer.model import Location
 if TYPE_CHECKING:
     from tracer.dispatch.engine import Engine
 
+# The field of the kernel's parameters that says into how many parts the keys are split.
+SPLITS = "num_splits"
 _NO_DEVICE = Device("none", 0, 0, 0, 0, 0)
 
 
@@ -73,8 +76,7 @@ class Run:
         self.steps = 0
         self.outermost: Scope | None = None
         self._choices = 0
-        self.enclosing: list[int] = []
-        self.led_to_launch: set[int] = set()
+        self._enclosing: list[int] = []
 
     def choose(self, condition: str, reason: str, location: Location) -> bool:
         """Return how to go on at a branch on an unknown value.
@@ -103,8 +105,35 @@ class Run:
         """Keep a decision for the explanation."""
         with self.aside():
             read = operands(engine, condition, scope)
-        location = engine.location(condition)
+        kind = decision_kind(node)
+        text = expression_text(condition)
+        value = "true" if outcome else "false"
+        if kind == "check":  # written as a condition that must hold
+            text, value = text.removeprefix("!").removeprefix("(").removesuffix(")"), "false" if outcome else "true"
+        self._keep(engine, Decision(kind, text, value, read, engine.location(condition), "", False))
+
+    def record_value(self, engine: Engine, source: Node, scope: Scope, value: str, node: Node) -> None:
+        """Keep an assignment for the explanation."""
+        with self.aside():
+            read = tuple(row for part in source.children[1:] for row in operands(engine, part, scope, whole=True))
+        self._keep(engine, Decision("value", expression_text(source), value, read, engine.location(node), "", True))
+
+    def _keep(self, engine: Engine, decision: Decision) -> None:
         function = engine.host.source.definition(engine.owner).name if engine.owner else ""
-        self.decisions.append(
-            Decision(expression_text(condition), outcome, read, location, function, matters=not is_check(node))
-        )
+        self.decisions.append(replace(decision, function=function))
+
+    @contextmanager
+    def inside_branch(self) -> Iterator[None]:
+        """Remember the latest decision as the one that the following statements depend on."""
+        self._enclosing.append(len(self.decisions) - 1)
+        try:
+            yield
+        finally:
+            self._enclosing.pop()
+
+    def note_launch(self) -> None:
+        """Note that every branch around the current statement leads to a launch."""
+        for number in self._enclosing:
+            decision = self.decisions[number]
+            if decision.kind == "if":
+                self.decisions[number] = replace(decision, matters=True)

@@ -135,8 +135,15 @@ class Statements:
         if condition.kind in ("declare", "variable", "empty") or len(branches) > 2:
             raise self.engine.unsupported("an if with a declaration in its head", node)
         if self.engine.decide(condition, scope, node):
-            return self.engine.execute(branches[0], scope)
-        return self.engine.execute(branches[1], scope) if len(branches) == 2 else None
+            taken = branches[0]
+        elif len(branches) == 2:
+            taken = branches[1]
+        else:
+            return None
+        if not self.engine.run.explain:
+            return self.engine.execute(taken, scope)
+        with self.engine.run.inside_branch():
+            return self.engine.execute(taken, scope)
 
     def _for(self, node: Node, scope: Scope) -> Outcome:
         start, condition, step, body = node.children
