@@ -24,7 +24,7 @@ from tracer.dispatch.run import Run
 from tracer.dispatch.scope import Scope
 from tracer.dispatch.statements import Outcome, Statements
 from tracer.dispatch.types import TypeReader
-from tracer.dispatch.values import Cell, Optional, Pointer, Unknown, Value
+from tracer.dispatch.values import Optional, Pointer, Unknown, Value
 from tracer.model import Location
 
 _STEPS = 2_000_000  # statements of one call; the longest loop of a real one has 128 turns
@@ -37,6 +37,7 @@ class Engine:
         run: the call that is being followed: its device and what it did so far.
         owner: id of the function whose tree is being executed; places are looked up in it.
         errors: (line, message) of what the parser did not understand in that function.
+        place: returns the cell that an expression denotes; a new one for a value that lies nowhere.
     """
 
     def __init__(self, host: HostCode) -> None:
@@ -51,6 +52,7 @@ class Engine:
         self.places = Places(self)
         self.statements = Statements(self)
         self.expressions = Expressions(self)
+        self.place = self.places.place
         self._execute = self.statements.table
         self._evaluate: dict[str, Callable[[Node, Scope], Value]] = {
             **self.expressions.table,
@@ -107,10 +109,6 @@ class Engine:
         if expression is None:
             raise self.unsupported(_unknown_expression(node), node)
         return expression(node, scope)
-
-    def place(self, node: Node, scope: Scope) -> Cell:
-        """Return the cell that an expression denotes; a new one for a value that lies nowhere."""
-        return self.places.place(node, scope)
 
     def decide(self, condition: Node, scope: Scope, node: Node) -> bool:
         """Evaluate a condition that chooses what is done next, and record it where decisions are asked for."""

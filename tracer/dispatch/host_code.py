@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tracer.cpp import CppSource, slices
 from tracer.cpp.tree import Class, Declaration, Node, TypeRef
@@ -59,6 +60,7 @@ class HostCode:
         self._template_parameters: dict[str, tuple[Node, ...]] = {}
         self._results: dict[str, TypeRef] = {}
         self._units: set[str] = set()
+        self._class_names: dict[str, list[str]] = {}
         self._templates: frozenset[str] = frozenset()
         self._parsed: dict[str, Node] = {}
         self._specializations: dict[str, tuple[tuple[str, tuple[Node, ...]], ...]] = {}
@@ -123,6 +125,7 @@ class HostCode:
         """Take over the tables of the unit that a function belongs to."""
         tables = self.source.tables(id)
         self._units.add(self.source.unit(id))
+        self._class_names.clear()
         self._declarations.update(tables.declarations)
         self._templates |= tables.templates
         for name, type_ in tables.aliases:
@@ -159,14 +162,16 @@ class HostCode:
         Raises:
             Unsupported: several classes have that name.
         """
-        found = [
-            usr
-            for usr, code in self._classes.items()
-            if f"::{code.class_.declaration.qualified_name}".endswith(f"::{name}")
-        ]
-        if len(found) > 1:
-            raise Unsupported(f"the name {name}, which {len(found)} classes have")
-        return found[0] if found else ""
+        known = self._class_names.get(name)
+        if known is None:
+            known = self._class_names[name] = [
+                usr
+                for usr, code in self._classes.items()
+                if f"::{code.class_.declaration.qualified_name}".endswith(f"::{name}")
+            ]
+        if len(known) > 1:
+            raise Unsupported(f"the name {name}, which {len(known)} classes have")
+        return known[0] if known else ""
 
     def alias(self, name: str) -> TypeRef | None:
         """Return what a namespace-level alias of the checkout stands for."""
@@ -191,6 +196,7 @@ class HostCode:
 _QUALIFIERS = re.compile(r"\b(?:const|volatile|typename|struct|class)\b\s*")
 
 
+@lru_cache(maxsize=4096)
 def bare(spelling: str) -> str:
     """Return a type's spelling without cv-qualifiers, elaborations, and reference marks."""
     return _QUALIFIERS.sub("", spelling).strip().rstrip("&").strip()

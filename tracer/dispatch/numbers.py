@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tracer.dispatch.answers import Unsupported
 
@@ -65,6 +66,7 @@ def integer(value: int, type_: str = "int") -> Number:
     return Number(value, type_)
 
 
+@lru_cache(maxsize=4096)
 def arithmetic_type(name: str) -> str:
     """Return the plain name of an arithmetic type, cv-qualifiers and ``std::`` aside; empty for any other type."""
     words = [word for word in name.replace("std::", "").split() if word not in ("const", "volatile", "static")]

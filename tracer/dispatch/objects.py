@@ -39,6 +39,7 @@ class Objects:
     def __init__(self, engine: Engine) -> None:
         """Share the engine's state."""
         self.engine = engine
+        self._fields: dict[ClassType, list[tuple[str, str]]] = {}
 
     def sizeof(self, node: Node, scope: Scope) -> Value:
         """Evaluate ``sizeof``."""
@@ -105,11 +106,13 @@ class Objects:
 
     def _plain(self, class_: ClassType) -> Struct:
         """Return an object whose fields nobody has set."""
-        fields = {}
-        for name, type_ in class_.fields():
-            number = arithmetic_type(type_.canonical) if type_.form == "value" else ""
-            fields[name] = Cell(UNINITIALISED, number)
-        return Struct(class_.usr, fields)
+        known = self._fields.get(class_)
+        if known is None:
+            known = self._fields[class_] = [
+                (name, arithmetic_type(type_.canonical) if type_.form == "value" else "")
+                for name, type_ in class_.fields()
+            ]
+        return Struct(class_.usr, {name: Cell(UNINITIALISED, number) for name, number in known})
 
     def zeroed(self, class_: ClassType) -> Struct:
         """Return an object whose fields are zero, as ``{}`` and ``memset`` make it."""
