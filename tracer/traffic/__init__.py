@@ -22,13 +22,13 @@ if TYPE_CHECKING:
         dram_bytes,
         rows,
     )
-    from tracer.traffic.bounds import Bounds, bounds, paper_block_sizes
-    from tracer.traffic.compare import Comparison, compare
-    from tracer.traffic.conventions import Convention, convention, conventions
+    from tracer.traffic.comparison import Comparison, compare
+    from tracer.traffic.complexity import Bounds, bounds, paper_block_sizes
+    from tracer.traffic.counting import Convention, convention, conventions
     from tracer.traffic.counts import Kind, LaunchBytes, TensorBytes
-    from tracer.traffic.figure2 import Figure2Row, figure2
     from tracer.traffic.measured import Measurement, MeasurementError, read_measurements
     from tracer.traffic.ncu import METRICS, ncu_command
+    from tracer.traffic.paper_figure import Figure2Row, figure2
     from tracer.traffic.shapes import InvalidShape, Shape, Tile
     from tracer.traffic.tile_source import CheckoutTiles, NoTile, tile_of
 
@@ -82,19 +82,19 @@ _ROOMS = {
     "dram_bytes": "answer",
     "ratio_limit": "answer",
     "rows": "answer",
-    "Bounds": "bounds",
-    "bounds": "bounds",
-    "paper_block_sizes": "bounds",
-    "Comparison": "compare",
-    "compare": "compare",
-    "Convention": "conventions",
-    "convention": "conventions",
-    "conventions": "conventions",
+    "Bounds": "complexity",
+    "bounds": "complexity",
+    "paper_block_sizes": "complexity",
+    "Comparison": "comparison",
+    "compare": "comparison",
+    "Convention": "counting",
+    "convention": "counting",
+    "conventions": "counting",
     "Kind": "counts",
     "LaunchBytes": "counts",
     "TensorBytes": "counts",
-    "Figure2Row": "figure2",
-    "figure2": "figure2",
+    "Figure2Row": "paper_figure",
+    "figure2": "paper_figure",
     "Measurement": "measured",
     "MeasurementError": "measured",
     "read_measurements": "measured",

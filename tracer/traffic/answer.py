@@ -9,8 +9,8 @@ from typing import Protocol
 
 from tracer.errors import NameNotFound
 from tracer.traffic import flash1, flash2, naive, simulate
-from tracer.traffic.bounds import Bounds, bounds
-from tracer.traffic.conventions import Convention, convention
+from tracer.traffic.complexity import Bounds, bounds
+from tracer.traffic.counting import Convention, convention
 from tracer.traffic.counts import Access, Again, Kind, LaunchBytes, TensorBytes, per_launch, per_tensor
 from tracer.traffic.shapes import (
     InvalidShape,
@@ -250,10 +250,8 @@ def rows(
         limits = None if on_chip is None else bounds(shape, on_chip)
         for one in chosen:
             for tile in _tiles(shape, one, tiles, tile_source, limits):
-                runs = one
+                runs = _runs(one, tile)
                 if tile is not None:
-                    if tile.num_splits > 1 and one.name == "fa2-forward":
-                        runs = algorithm("fa2-split-forward")
                     where, limit = ("any GPU", shared_memory_limit)
                     if gpu is not None:
                         where, limit = gpu.name, gpu.shared_memory_per_block_optin
@@ -285,7 +283,8 @@ def dram_bytes(
         InvalidShape: a tile is missing.
         NameNotFound: an unknown algorithm or convention.
     """
-    one, how = algorithm(algorithm_name), convention(convention_name)
+    one, how = _runs(algorithm(algorithm_name), tile), convention(convention_name)
+    shape = shape if tile is None else as_launched(shape, tile)
     again = _again(shape, one, tile, how, simulate.Machine(l2_bytes, slots))
     return sum(tensor.dram_bytes or 0 for tensor in per_tensor(_accesses(shape, one, tile, how), again))
 
@@ -300,6 +299,12 @@ def blocks_at_once(shape: Shape, one: Algorithm, tile: Tile | None, gpu: Gpu) ->
     if gpu.shared_memory_per_sm:
         limits.append(gpu.shared_memory_per_sm // (shared + _RESERVED))
     return gpu.sm_count * max(1, min(limits))
+
+
+def _runs(one: Algorithm, tile: Tile | None) -> Algorithm:
+    """Return the algorithm that runs with a tile: one that splits the keys needs the launch that combines them."""
+    splits = tile is not None and tile.num_splits > 1 and one.name == "fa2-forward"
+    return algorithm("fa2-split-forward") if splits else one
 
 
 def _tiles(

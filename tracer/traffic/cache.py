@@ -30,6 +30,7 @@ class ReadCache:
         self._tiles: OrderedDict[int, int] = OrderedDict()
         self._used = 0
         self._seen: dict[str, set[int]] = {}
+        self._bytes = 0  # of all different tiles
 
     def touch(self, group: str, key: int, size: int, times: int = 1) -> None:
         """Read a tile of ``size`` bytes, ``times`` times in a row."""
@@ -39,22 +40,31 @@ class ReadCache:
             tiles.move_to_end(key)
             return
         self.missed[group] = self.missed.get(group, 0) + (1 if size <= self.capacity else times)
-        self._seen.setdefault(group, set()).add(key)
+        seen = self._seen.setdefault(group, set())
+        if key not in seen:
+            seen.add(key)
+            self._bytes += size
         tiles[key] = size
         self._used += size
         while self._used > self.capacity:
             self._used -= tiles.popitem(last=False)[1]
 
     def again(self, group: str) -> float:
-        """Return the share of the repeated accesses to a group that missed."""
+        """Return the share of the repeated accesses to a group that missed.
+
+        Where nothing was repeated, as when a simulation in large pieces has put repetitions together: all of them if
+        not everything fits, else none.
+        """
         different = len(self._seen.get(group, ()))
         repeated = self.requested.get(group, 0) - different
-        return (self.missed.get(group, 0) - different) / repeated if repeated else 1.0
+        if not repeated:
+            return float(self._bytes > self.capacity)
+        return (self.missed.get(group, 0) - different) / repeated
 
     def all_but_first(self, group: str, first_hit: bool) -> float:
         """Return the share of all accesses to a group that missed; first ones hit where ``first_hit``."""
         missed = self.missed.get(group, 0) - (len(self._seen.get(group, ())) if first_hit else 0)
-        return missed / self.requested[group] if self.requested.get(group) else 1.0
+        return missed / self.requested[group] if self.requested.get(group) else float(self._bytes > self.capacity)
 
 
 class SumCache:
@@ -126,9 +136,10 @@ class SumCache:
             written_back += sum(self._changed.values())
             different = len(self._written)
         repeated = self.writes - different
+        otherwise = float(len(self._seen) > self._fitting)
         return Again(
-            self.missed / self.reads if self.reads else 1.0,
-            (written_back - different) / repeated if repeated else 1.0,
+            self.missed / self.reads if self.reads else otherwise,
+            (written_back - different) / repeated if repeated else otherwise,
         )
 
     def _shrink(self) -> None:

@@ -6,7 +6,7 @@ kernel of FlashAttention-2 and later has the loops exchanged: see :mod:`tracer.t
 
 from __future__ import annotations
 
-from tracer.traffic.conventions import Convention
+from tracer.traffic.counting import Convention
 from tracer.traffic.counts import Access, Kind, Reuse
 from tracer.traffic.shapes import FLOAT_BYTES, Shape, Tile, query_tiles, rows_in
 

@@ -6,7 +6,7 @@ it FlashAttention-1; that one is :mod:`tracer.traffic.flash1`.
 
 from __future__ import annotations
 
-from tracer.traffic.conventions import Convention
+from tracer.traffic.counting import Convention
 from tracer.traffic.counts import Access, Kind, Reuse
 from tracer.traffic.flash1 import reached_rows
 from tracer.traffic.shapes import FLOAT_BYTES, Shape, Tile, key_tiles, query_tiles, rows_in

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tracer.traffic.conventions import Convention
+from tracer.traffic.counting import Convention
 from tracer.traffic.counts import Access, Kind, Reuse
 from tracer.traffic.shapes import Shape
 

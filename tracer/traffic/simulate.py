@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from tracer.traffic import naive
 from tracer.traffic.cache import ReadCache, SumCache
-from tracer.traffic.conventions import Convention
+from tracer.traffic.counting import Convention
 from tracer.traffic.counts import Again, Kind, Reuse
 from tracer.traffic.flash2 import split_ranges
 from tracer.traffic.shapes import FLOAT_BYTES, Shape, Tile, key_tiles, query_tiles
