@@ -155,9 +155,9 @@ def gpu_timings(workload: Workload, kernels: tuple[str, ...]) -> list[Timing]:
             continue
         if kernel == BACKWARD_2:
             forward_into(FORWARD_2, q, k, v, out, lse, options)
-            gradients = [torch.empty_like(q) for _ in range(3)]
+            dq, dk, dv = (torch.empty_like(q) for _ in range(3))
             milliseconds[kernel] = gpu_milliseconds(
-                functools.partial(backward_into, out, q, k, v, out, lse, *gradients, options)
+                functools.partial(backward_into, out, q, k, v, out, lse, dq, dk, dv, options)
             )
         else:
             milliseconds[kernel] = gpu_milliseconds(

@@ -188,12 +188,14 @@ flash_attention_2_forward_mma(GlobalPtr<const T> Q, GlobalPtr<const T> K, Global
         const float m_safe = m_new == -INFINITY ? 0.f : m_new;
         alpha[a][h] = exp2_approx((m_i[a][h] - m_safe) * scale_log2);
 
-        // P_ij = exp(S_ij - m_new), rounded to T;  l_ij = rowsum(P_ij), this lane's share
+        // P_ij = exp(S_ij - m_new), rounded to T;  l_ij = rowsum(P_ij), this lane's share. The difference is taken first:
+        // with the scale first, as one multiply-add, scores of 1e4 would be off by their rounding, and l_i, which is not
+        // rounded to T, would not match P_ij.
         float l_ij = 0.f;
 #pragma unroll
         for (int n = 0; n < N_t; n++) {
-          const float p0 = exp2_approx(S_ij[a][n][2 * h] * scale_log2 - m_safe * scale_log2);
-          const float p1 = exp2_approx(S_ij[a][n][2 * h + 1] * scale_log2 - m_safe * scale_log2);
+          const float p0 = exp2_approx((S_ij[a][n][2 * h] - m_safe) * scale_log2);
+          const float p1 = exp2_approx((S_ij[a][n][2 * h + 1] - m_safe) * scale_log2);
           P_ij[a][n][h] = pack<T>(p0, p1);
           l_ij += p0 + p1;
         }
