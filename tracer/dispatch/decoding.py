@@ -111,9 +111,12 @@ class Decoder:
 def _explain(dispatcher: Dispatcher, name: KernelName, bare: DecodedName) -> DecodedName:
     host, types = dispatcher.host, dispatcher.engine.types
     ids = host.functions_named(name.name)
+    for id in ids:
+        host.code(id)  # reads the unit that knows the classes
     if not ids:
         return replace(bare, problem=f"{dispatcher.program.where()} has no function {name.name}")
     problem = ""
+    bare = replace(bare, traits=_traits(dispatcher, name.arguments))
     for id in ids:
         code = host.code(id)
         names = [parameter.text for parameter in code.template_parameters]
@@ -131,14 +134,21 @@ def _explain(dispatcher: Dispatcher, name: KernelName, bare: DecodedName) -> Dec
         except Unsupported as error:
             problem = f"{error.construct} ({place})"
             continue
-        traits = next((value for value in full if isinstance(value, ClassType)), None)
-        return replace(
-            bare,
-            arguments=tuple(zip(names, map(str, full), strict=True)),
-            traits=tuple(traits.numbers()) if traits is not None else (),
-            location=place,
-        )
+        return replace(bare, arguments=tuple(zip(names, map(str, full), strict=True)), location=place)
     return replace(bare, problem=problem)
+
+
+def _traits(dispatcher: Dispatcher, arguments: Iterable[NameArgument]) -> tuple[tuple[str, int], ...]:
+    """Return the constants of the first argument that is a class of the checkout, whatever else does not fit."""
+    for argument in arguments:
+        if argument.name:
+            try:
+                value = _value(dispatcher, argument)
+            except Unsupported:
+                continue
+            if isinstance(value, ClassType):
+                return tuple(value.numbers())
+    return ()
 
 
 def _value(dispatcher: Dispatcher, argument: NameArgument) -> Value:

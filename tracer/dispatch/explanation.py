@@ -14,7 +14,11 @@ if TYPE_CHECKING:
     from tracer.dispatch.engine import Engine
 
 CHECKS = ("flashtracer_torch_check", "flashtracer_cuda_check", "flashtracer_assert")
-_LOOSE = {"binary": 1, "conditional": 0, "assign": 0}
+_PRECEDENCE = {
+    "||": 1, "&&": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, ">": 7, "<=": 7, ">=": 7, "<<": 8, ">>": 8,
+    "+": 9, "-": 9, "*": 10, "/": 10, "%": 10,
+}  # fmt: skip
+_TIGHT = 11
 
 
 def expression_text(node: Node) -> str:
@@ -37,9 +41,10 @@ def expression_text(node: Node) -> str:
         mark = node.text.removeprefix("p")
         return f"{_operand(parts[0])}{mark}" if node.text.startswith("p") else f"{mark}{_operand(parts[0])}"
     if kind in ("binary", "assign"):
-        return f"{_operand(parts[0])} {node.text} {_operand(parts[1])}"
+        binding = _PRECEDENCE.get(node.text, 0)
+        return f"{_operand(parts[0], binding)} {node.text} {_operand(parts[1], binding + 1)}"
     if kind == "conditional":
-        return " ? ".join([_operand(parts[0]), f"{_operand(parts[1])} : {_operand(parts[2])}"])
+        return f"{_operand(parts[0], 1)} ? {_operand(parts[1], 1)} : {_operand(parts[2], 1)}"
     if kind == "list":
         return "{" + ", ".join(map(expression_text, parts)) + "}"
     if kind == "cast" and node.type is not None:
@@ -49,9 +54,11 @@ def expression_text(node: Node) -> str:
     return " ".join(node.text.split()) or kind
 
 
-def _operand(node: Node) -> str:
+def _operand(node: Node, binding: int = _TIGHT) -> str:
+    """Return an operand, in parentheses where it binds less than what stands around it."""
     text = expression_text(node)
-    return f"({text})" if node.kind in _LOOSE else text
+    own = _PRECEDENCE.get(node.text, 0) if node.kind in ("binary", "conditional", "assign") else _TIGHT
+    return f"({text})" if own < binding else text
 
 
 def decision_kind(node: Node) -> str:

@@ -121,6 +121,7 @@ class Dispatcher:
         note = ""
         if not error and not launches:
             note = "the host code returns without launching a kernel"
+            run.note_no_launch()
         return Prediction(
             call, device, error, _num_splits(run), launches, tuple(run.operators), tuple(run.decisions),
             _values(run), note,

@@ -131,6 +131,13 @@ class Run:
         finally:
             self._enclosing.pop()
 
+    def note_no_launch(self) -> None:
+        """Note, for a call that launches nothing, that the last function with a choice made it."""
+        chosen = [number for number, row in enumerate(self.decisions) if row.kind == "if"]
+        for number in chosen:
+            if self.decisions[number].function == self.decisions[chosen[-1]].function:
+                self.decisions[number] = replace(self.decisions[number], matters=True)
+
     def note_launch(self) -> None:
         """Note that every branch around the current statement leads to a launch."""
         for number in self._enclosing:
