@@ -132,11 +132,12 @@ class Run:
             self._enclosing.pop()
 
     def note_no_launch(self) -> None:
-        """Note, for a call that launches nothing, that the last function with a choice made it."""
-        chosen = [number for number, row in enumerate(self.decisions) if row.kind == "if"]
-        for number in chosen:
-            if self.decisions[number].function == self.decisions[chosen[-1]].function:
-                self.decisions[number] = replace(self.decisions[number], matters=True)
+        """Note, for a call that launches nothing, what was decided in the function that could have launched."""
+        chosen = [row.function for row in self.decisions if row.kind == "if"]
+        below = [function for function in chosen if function != chosen[0]]
+        for number, row in enumerate(self.decisions):
+            if below and row.kind == "if" and row.function == below[-1]:
+                self.decisions[number] = replace(row, matters=True)
 
     def note_launch(self) -> None:
         """Note that every branch around the current statement leads to a launch."""
