@@ -14,7 +14,7 @@ from tracer.render import traffic_words as words
 from tracer.render.escape import xml
 from tracer.traffic import InvalidShape, IoRow
 
-_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 560, 360, 76, 16, 44, 44
+_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 560, 360, 76, 32, 44, 44
 _COLOURS = ("#2c5f93", "#c0392b", "#3b6e2b", "#80590c", "#6f4393", "#0f7c84", "#a3527a", "#5c6470")
 _MOST_LINES = len(_COLOURS)
 

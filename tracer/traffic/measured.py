@@ -170,8 +170,8 @@ def base_name(kernel: str) -> str:
     text = kernel.strip()
     if text.startswith("_Z"):
         text = _demangled(text)
-    end = re.search(r"[<(]", text.replace("(anonymous namespace)", "anonymous________namespace"))
-    head = text[: end.start()] if end else text
+    text = text.replace("(anonymous namespace)::", "")
+    head = re.split(r"[<(]", text, maxsplit=1)[0]
     return re.split(r"::|\s", head.strip())[-1] or kernel
 
 
