@@ -1,4 +1,4 @@
-"""How long the byte counts take: the L2 simulation of a long call, and a sweep. Run: python -m benchmarks.traffic"""
+"""How long byte counts take: the L2 simulation of a long call, and a sweep. Run ``python -m benchmarks traffic``."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ def main() -> None:
                 seconds = time.perf_counter() - start
                 share = row.dram_bytes / row.tile_bytes if row.dram_bytes else 0.0
                 mask = "causal" if causal else "no mask"
-                print(
-                    f"  {one.name:18} {tile.block_m:4} × {tile.block_n:<4} {mask:8} {seconds:6.3f}   DRAM {share:.1%} of it"
-                )
+                which = f"{one.name:18} {tile.block_m:4} × {tile.block_n:<4} {mask:8}"
+                print(f"  {which} {seconds:6.3f}   DRAM {share:.1%} of tile traffic")
     start = time.perf_counter()
     shapes = [Shape(2**power, 2**power, d, heads=16) for power in range(10, 15) for d in (64, 128)]
     found = rows(shapes, tiles=[Tile(n, n) for n in (32, 64, 128)])

@@ -60,7 +60,7 @@ class Algorithm:
         meaning: one sentence.
         backward: it is a backward pass.
         tiled: its counts depend on a tile.
-        tensors_m: how many tensors have a tile of B_r rows on chip.
+        tensors_m: how many tensors have a tile of B_r rows in shared memory; sums stay in registers.
         tensors_n: how many have one of B_c rows.
         products: floating-point operations per score and element of the head dimension.
     """
@@ -77,8 +77,8 @@ class Algorithm:
 _ALGORITHMS = (
     Algorithm("naive-forward", "S and P go through memory: Algorithm 0 of arXiv 2205.14135", False, False, 0, 0, 4),
     Algorithm("naive-backward", "P, dP and dS go through memory: Algorithm 3 of the same", True, False, 0, 0, 8),
-    Algorithm("fa1-forward", "outer loop K/V, inner Q, O in memory: Algorithm 1 of the same", False, True, 2, 2, 4),
-    Algorithm("fa1-backward", "outer loop K/V, inner Q, dQ in memory: Algorithm 4 of the same", True, True, 4, 4, 10),
+    Algorithm("fa1-forward", "outer loop K/V, inner Q, O in memory: Algorithm 1 of the same", False, True, 1, 2, 4),
+    Algorithm("fa1-backward", "outer loop K/V, inner Q, dQ in memory: Algorithm 4 of the same", True, True, 3, 2, 10),
     Algorithm("fa2-forward", "outer loop Q, inner K/V, O in registers: arXiv 2307.08691, Alg. 1", False, True, 1, 2, 4),
     Algorithm("fa2-backward", "outer loop K/V, inner Q, dQ added up in memory: its Algorithm 2", True, True, 2, 2, 10),
     Algorithm("fa2-split-forward", "fa2-forward with the keys split, and a combining launch", False, True, 1, 2, 4),
