@@ -224,9 +224,18 @@ class Calls(Names):
                 thing = self.thing(parameter.children[0]) if parameter.children else None
             self.bind_parameter(parameter, thing, site)
         result = self.run(function.body) if function.body is not None else None
+        self.forget(frame.scopes[0], result)
         self.active.pop()
         self.frame, self.chain = saved, chain
         return result
+
+    def forget(self, scope: dict[str, Thing], result: Thing) -> None:
+        """Forget what the variables of a scope hold that ends: no loop needs a phi for them any more."""
+        for thing in scope.values():
+            if isinstance(thing, Ref) and thing.declared is not None and thing.storage.declared is thing.declared:
+                is_result = isinstance(result, Ref) and result.storage is thing.storage
+                if thing.storage.space == "registers" and not is_result:
+                    self.state.pop(thing.storage, None)
 
     def run(self, body: Node) -> Thing:
         """Follow the body of the innermost frame, and join what its returns leave behind."""
@@ -244,7 +253,7 @@ class Calls(Names):
             result = self.joined(condition, thing, result)
             merged = dict(state)
             for storage, contents in other.items():
-                mine = state.get(storage, self.undefined)
+                mine = state.get(storage, self.before(storage))
                 if mine is not contents:
                     merged[storage] = self.select(condition, contents, mine)
             state = merged

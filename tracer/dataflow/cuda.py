@@ -44,6 +44,7 @@ class Kernel(Calls):
         """
         super().__init__(source, id)
         self.known = dict(flags or {})
+        self.decided = dict(self.known)
         self._leaving: list[tuple[int, list[tuple[Formula, dict[Storage, Value]]]]] = []
         self._follow()
 
@@ -82,7 +83,9 @@ class Kernel(Calls):
     def _statement_block(self, node: Node) -> bool:
         self.frame.scopes.append({})
         left = any(self.statement(child) for child in node.children)
-        self.frame.scopes.pop()
+        scope = self.frame.scopes.pop()
+        if not left:
+            self.forget(scope, None)
         return left
 
     def _statement_declare(self, node: Node) -> bool:
@@ -163,7 +166,7 @@ class Kernel(Calls):
         self.statement(start)
         counters = self._counters(step)
         self._loop(node, counters, condition, step, body)
-        self.frame.scopes.pop()
+        self.forget(self.frame.scopes.pop(), None)
         return False
 
     def _statement_while(self, node: Node) -> bool:
@@ -206,7 +209,7 @@ class Kernel(Calls):
     ) -> dict[Storage, Value]:
         merged = dict(self.state)
         for storage, value in then.items():
-            mine = merged.get(storage, self.undefined)
+            mine = merged.get(storage, self.before(storage))
             if mine is not value:
                 merged[storage] = self.chosen(storage, formula, (value, mine), before, None)
         return merged

@@ -302,7 +302,11 @@ class Graph:
     # -- reading and writing ------------------------------------------------------------------------------------------
     def contents(self, storage: Storage) -> Value:
         """Return what a storage holds now."""
-        return self.state.setdefault(storage, self.undefined)
+        return self.state.setdefault(storage, self.before(storage))
+
+    def before(self, storage: Storage) -> Value:
+        """Return what a storage holds before anything is written to it."""
+        return self.roots.get(storage, self.undefined)
 
     def read(self, ref: Ref, site: Site = None) -> Value:
         """Return the value behind a reference."""
@@ -426,8 +430,11 @@ class Graph:
             self.path = (*self.path, formula)
             return False
         joined = dict(after_then)
+        for storage, value in after_then.items():
+            if storage not in after_other and storage in self.roots and value is not self.roots[storage]:
+                after_other[storage] = self.roots[storage]
         for storage, value in after_other.items():
-            mine = after_then.get(storage, self.undefined)
+            mine = after_then.get(storage, self.before(storage))
             if mine is value:
                 continue
             joined[storage] = self.chosen(storage, formula, (mine, value), before, site)

@@ -70,15 +70,15 @@ def _is_softmax(leaf: Term) -> bool:
 class Matcher:
     """The strict pass. A trail of what was assumed lets it take back an assumption without copying."""
 
-    def __init__(self, paper: Terms, kernel: Terms, budget: int = BUDGET) -> None:
-        """Prepare to match a kernel against a listing."""
+    def __init__(self, paper: Terms, kernel: Terms, budget: int = BUDGET, flags: dict[str, bool] | None = None) -> None:
+        """Prepare to match a kernel against a listing, with some compile-time flags decided beforehand."""
         self.paper, self.kernel, self.budget = paper, kernel, budget
         self.paper_loops = {loop.number for loop in main_loops(paper)}
         self.kernel_loops = {loop.number for loop in main_loops(kernel)}
         self.pairs: dict[tuple[int, int], tuple[Term, Term]] = {}
         self.inputs: dict[int, int] = {}
         self.inverse: dict[int, int] = {}
-        self.flags: dict[str, bool] = {}
+        self.flags: dict[str, bool] = dict(flags or {})
         self.first_forms: dict[int, Term] = {}
         self._trail: list[tuple[dict[object, object], object]] = []
 

@@ -87,6 +87,7 @@ class Terms:
         self.masked: set[Term] = set()
         self.recurrences: dict[int, list[Term]] = {}
         self._current: Value | None = None
+        self._first: dict[Term, Term] = {}
         self._factors: dict[Term, tuple[Term, Term]] = {}  # of a product, the two that were multiplied last
         self.scalar = self.make("scalar")
         self.undefined = self.make("undefined")
@@ -380,6 +381,8 @@ class Terms:
             if len(data) > 2 and term in self._factors:
                 return self.build("matmul", list(self._factors[term]))
             factors = [x for x in term.args if not x.is_data]
+            if len(data) == 1 and factors:
+                return self.build("mul", [self.reduced(kind, data[0]), *factors])
             if len(data) == 2:
                 product = self.build("matmul", data)
                 return self.build("mul", [product, *factors]) if factors else product
@@ -387,7 +390,7 @@ class Terms:
 
     def alternatives(self, term: Term, flags: bool = False) -> list[Term]:
         """Return what a term can be at run time; with ``flags`` also what it can be compiled to."""
-        if term.op == "join" or (flags and term.op == "flag"):
+        if term.op == "join" or (flags and term.op in ("flag", "either")):
             found: dict[Term, None] = {}
             for argument in term.args:
                 found.update(dict.fromkeys(self.alternatives(argument, flags)))
@@ -491,6 +494,10 @@ class Terms:
             return self.build("div", [self.constant(1.0) if self.exact else self.scalar, args[0]])
         if term.op in _BUILDERS:
             return self.build(term.op, args)
+        if term.op in ("either", "guarded"):
+            kept = [argument for argument in args if argument.op != "undefined"]
+            if len(kept) == 1:
+                return kept[0]
         made = self.make(term.op, tuple(args), term.detail)
         made.origin = made.origin or term.origin
         return made
@@ -498,19 +505,26 @@ class Terms:
     def first(self, term: Term) -> Term:
         """Return what a term is in the first step of its loop: carried values replaced by what they start with."""
 
-        def change(leaf: Term) -> Term:
-            return leaf.start if leaf.start is not None and leaf.start.op == "constant" else leaf
+        known = self._first.get(term)
+        if known is None:
 
-        return self._simplified(self.substitute(term, change, {}))
+            def change(leaf: Term) -> Term:
+                return leaf.start if leaf.start is not None and leaf.start.op == "constant" else leaf
 
-    def _simplified(self, term: Term) -> Term:
+            known = self._first[term] = self._simplified(self.substitute(term, change, {}), {})
+        return known
+
+    def _simplified(self, term: Term, memo: dict[Term, Term]) -> Term:
         """Use that the exponential of minus infinity is zero."""
         if term.op == "exp" and term.args[0].op == "sub" and self.is_constant(term.args[0].args[0], -math.inf):
             return self.constant(0.0)
         if not term.args:
             return term
-        args = [self._simplified(argument) for argument in term.args]
-        return term if all(a is b for a, b in zip(args, term.args, strict=True)) else self._rebuilt(term, args)
+        if term not in memo:
+            args = [self._simplified(argument, memo) for argument in term.args]
+            same = all(a is b for a, b in zip(args, term.args, strict=True))
+            memo[term] = term if same else self._rebuilt(term, args)
+        return memo[term]
 
     # -- outputs ------------------------------------------------------------------------------------------------------
     def _find_outputs(self) -> None:

@@ -1,0 +1,427 @@
+"""Do a checkout and the reference kernel implement the papers' algorithm? Step by step, with the place where not.
+
+What is proved is which values meet in which operation; then the extracted terms are carried out on small numbers, and
+index sets, loop bounds and barriers are looked at. What cannot be seen is listed in :data:`BLIND_SPOTS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tracer.errors import NoRoute, TracerError
+from tracer.graph import Program
+from tracer.model import Definition, Location
+from tracer.route import DEFAULT_ENTRY, Identity, identity
+
+if TYPE_CHECKING:
+    from tracer.dataflow.compare import Comparison
+    from tracer.dataflow.confirm import Confirmation, Passed
+    from tracer.dataflow.cuda import Kernel
+    from tracer.dataflow.diagnose import Finding
+    from tracer.dataflow.functions import KernelFunction
+    from tracer.dataflow.reference import Reference
+
+FORWARD, BACKWARD = "forward", "backward"
+
+#: Of each kind of kernel function: the listing that it must match.
+LISTINGS = {
+    "forward": "flash_attention_2_forward",
+    "split": "flash_attention_2_forward",
+    "combine": "flash_attention_2_combine",
+    "backward": "flash_attention_2_backward",
+    "row sums": "flash_attention_2_row_sums",
+}
+#: Of each listing: the rung of the reference kernel, and the number of the kernel in its file.
+RUNGS = {
+    "flash_attention_1_forward": ("flash_attention_1_forward", 0),
+    "flash_attention_2_forward": ("flash_attention_2_forward", 0),
+    "flash_attention_2_backward": ("flash_attention_2_backward", 1),
+    "flash_attention_2_row_sums": ("flash_attention_2_backward", 0),
+}
+#: Listings of the same pass whose loops are in the other order, and what that order is.
+_OTHER_ORDER = {
+    "flash_attention_2_forward": ("flash_attention_1_forward", "K_j and V_j in the outer loop, Q_i in the inner one"),
+    "flash_attention_1_forward": ("flash_attention_2_forward", "Q_i in the outer loop, K_j and V_j in the inner one"),
+}
+#: Outputs that may lack the softmax scale, because a later kernel applies it.
+_FREE = {"flash_attention_2_backward": frozenset(("dQ",))}
+
+BLIND_SPOTS = (
+    "which operand of a tensor-core product is transposed, and how an element of a fragment maps to a thread",
+    "rounding: conversions between element types vanish",
+    "addresses: strides, batch and head offsets, paged and rotated keys",
+    "what a feature that is assumed off does (dropout, ALiBi, softcap): listed as an assumption",
+    "whether the host allocates what the kernel writes, and launches the grid that the kernel expects",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StepVerdict:
+    """One step of the algorithm, and what became of it.
+
+    Attributes:
+        number: in the order of the algorithm.
+        title: what happens: ``alpha multiplies l_i``.
+        formula: ``l_i <- l_i · alpha``.
+        result: the symbol that comes out.
+        paper_line: line of the printed algorithm; 0 where the listing has none for the symbol.
+        checkout: ``agrees``, ``differs`` or ``not reached``.
+        reference: the same of the reference kernel; empty where it has no such kernel.
+        location: where the checkout computes it.
+        reference_location: where the reference kernel does.
+    """
+
+    number: int
+    title: str
+    formula: str
+    result: str
+    paper_line: int
+    checkout: str
+    reference: str
+    location: Location | None
+    reference_location: Location | None
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong.
+
+    Attributes:
+        kind: ``missing``, ``extra``, ``swapped``, ``different``, ``order``, ``store``, ``mask``, ``lanes``, ``value``,
+            ``bounds``, ``barrier``, ``bound``.
+        title: of the step that it concerns; empty where it concerns none.
+        message: in one line.
+        location: where.
+        chain: the call sites through which that place is reached, innermost first.
+        where: ``checkout`` or ``reference``.
+    """
+
+    kind: str
+    title: str
+    message: str
+    location: Location | None
+    chain: tuple[Location, ...]
+    where: str = "checkout"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCheck:
+    """The check of one kernel function against one listing.
+
+    Attributes:
+        role: ``forward``, ``split``, ``combine``, ``backward``, ``row sums``.
+        algorithm: what the paper calls the algorithm.
+        function: the function that was followed; None where it is missing.
+        kernel: the kernel that it is the work of.
+        steps: all steps of the algorithm.
+        problems: what is wrong; the cause first.
+        assumptions: compile-time flags that the match needs, and what else it takes for granted.
+        confirmed: how it was confirmed by value, or why it was not.
+        matched: how many steps agree.
+        inputs: the kernel's arguments, by the listing's names.
+        outputs: what it stores, by the listing's names.
+        unknown: library names that no row of the table explains, with one place each.
+    """
+
+    role: str
+    algorithm: str
+    function: Definition
+    kernel: Definition
+    steps: tuple[StepVerdict, ...]
+    problems: tuple[Problem, ...]
+    assumptions: tuple[str, ...]
+    confirmed: str
+    matched: int
+    inputs: tuple[tuple[str, str], ...]
+    outputs: tuple[tuple[str, str], ...]
+    unknown: tuple[tuple[str, Location], ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether every step agrees and nothing else is wrong."""
+        return not self.problems and self.matched == len(self.steps) > 0
+
+
+@dataclass(frozen=True, slots=True)
+class CrossCheck:
+    """The answer to *do they implement the same algorithm*.
+
+    Attributes:
+        checkout: what was read.
+        checks: one for each kernel function and algorithm.
+        blind_spots: what such a check cannot see.
+    """
+
+    checkout: Identity
+    checks: tuple[KernelCheck, ...]
+    blind_spots: tuple[str, ...] = BLIND_SPOTS
+
+    @property
+    def ok(self) -> bool:
+        """Whether all checks succeed; one without any check does not."""
+        return bool(self.checks) and all(check.ok for check in self.checks)
+
+    @property
+    def matched(self) -> int:
+        """How many steps agree, over all checks."""
+        return sum(check.matched for check in self.checks)
+
+    @property
+    def steps(self) -> int:
+        """How many steps there are, over all checks."""
+        return sum(len(check.steps) for check in self.checks)
+
+
+def check(
+    program: Program, *, algorithm: str = "all", entry: str = DEFAULT_ENTRY, reference: Reference | None = None
+) -> CrossCheck:
+    """Check a checkout against the papers' listings and the reference kernel.
+
+    Args:
+        program: the checkout.
+        algorithm: ``forward``, ``backward`` or ``all``.
+        entry: the function in which the call begins.
+        reference: the reference kernels; those of this package where None.
+
+    Raises:
+        NameNotFound: no function is named as ``entry`` says.
+        NoRoute: no attention kernel is reached from it.
+        TooLarge: a kernel is larger than the bound on work.
+    """
+    from tracer.dataflow.reference import Reference as References
+
+    own = References() if reference is None else None
+    try:
+        used = reference if reference is not None else own
+        assert used is not None
+        analyses = analyse(program, algorithm=algorithm, entry=entry, reference=used)
+        return CrossCheck(identity(program.checkout), tuple(analysis.check() for analysis in analyses))
+    finally:
+        if own is not None:
+            own.close()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What stands behind an answer: also the symbol table's source.
+
+
+@dataclass(slots=True)
+class Side:
+    """One side of a comparison with a listing: the checkout's kernel or the reference's.
+
+    Attributes:
+        kernel: the value flow.
+        comparison: with the listing.
+        confirmation: by value; None where the match failed.
+        findings: of both.
+    """
+
+    kernel: Kernel
+    comparison: Comparison
+    confirmation: Confirmation | None
+    findings: list[Finding]
+
+
+@dataclass(slots=True)
+class Analysis:
+    """One kernel function of the checkout beside the reference's, under one listing."""
+
+    function: KernelFunction
+    listing: str
+    side: Side
+    reference: Side | None
+    notes: list[str]
+
+    def check(self) -> KernelCheck:
+        """Return the answer for this function."""
+        comparison = self.side.comparison
+        symbols = {symbol.name: symbol.line for symbol in comparison.listing.symbols}
+        verdicts = []
+        for step in comparison.steps.all:
+            mine = _verdict(self.side, step.key)
+            verdicts.append(
+                StepVerdict(
+                    step.number, step.title, step.formula, step.result, symbols.get(step.result, 0), mine,
+                    _verdict(self.reference, step.key) if self.reference is not None else "",
+                    _step_place(self.side, step.key), _step_place(self.reference, step.key),
+                )
+            )  # fmt: skip
+        problems = list(_problems(self.side, "checkout"))
+        if self.reference is not None:
+            problems += _problems(self.reference, "reference")
+        outputs = tuple((name, k) for name, k in comparison.match.outputs.items() if k is not None)
+        kernel = self.side.kernel
+        return KernelCheck(
+            self.function.role,
+            comparison.listing.algorithm,
+            self.function.definition,
+            self.function.kernel,
+            tuple(verdicts),
+            tuple(problems),
+            tuple(self.notes),
+            _confirmed(self.side.confirmation),
+            sum(verdict.checkout == "agrees" for verdict in verdicts),
+            tuple(comparison.match.inputs.items()),
+            outputs,
+            tuple((name, kernel.location(site)) for name, site in sorted(kernel.unknown.items())),
+        )
+
+
+def analyse(program: Program, *, algorithm: str, entry: str, reference: Reference) -> list[Analysis]:
+    """Follow and compare every kernel function of an algorithm; see :func:`check`."""
+    from tracer.dataflow.functions import backward_functions, forward_functions
+
+    functions: list[KernelFunction] = []
+    if algorithm in (FORWARD, "all"):
+        functions += forward_functions(program, entry)
+    if algorithm in (BACKWARD, "all"):
+        try:
+            functions += backward_functions(program, entry)
+        except (NoRoute, TracerError):
+            if algorithm == BACKWARD:
+                raise
+    found: list[Analysis] = []
+    sides: dict[str, Side | None] = {}
+    spare: list[Analysis] = []
+    for function in functions:
+        name = LISTINGS[function.role]
+        if name not in sides:
+            sides[name] = _reference_side(reference, name)
+        for analysis in _analyses(function, name, sides[name]):
+            (spare if function.role == "row sums" else found).append(analysis)
+    best = _best_of(spare)
+    return [*found, *best]
+
+
+def _best_of(candidates: list[Analysis]) -> list[Analysis]:
+    """Return the one of several kernels beside the backward pass that computes the row sums, if there is one."""
+    matching = [analysis for analysis in candidates if analysis.side.comparison.match.ok]
+    if matching:
+        return matching[:1]
+    alike = [a for a in candidates if len(a.side.comparison.match.inputs) > 1]
+    return sorted(alike, key=lambda a: -a.side.comparison.agreeing())[:1]
+
+
+def _analyses(function: KernelFunction, name: str, reference: Side | None) -> Iterable[Analysis]:
+    from tracer.dataflow.cuda import kernels
+    from tracer.dataflow.host import HostCode
+
+    host = HostCode(function.source, function.host)
+
+    def passed(field: str) -> float | None:
+        factor = host.factor(field)
+        return factor.values[1] if factor is not None else None
+
+    for kernel in kernels(function.source, function.definition.id):
+        side = make_side(kernel, name, passed)
+        notes = _assumptions(side, kernel.decided)
+        yield Analysis(function, name, side, reference, notes)
+
+
+def make_side(kernel: Kernel, name: str, passed: Passed | None) -> Side:
+    """Compare a kernel with a listing, and confirm the match by value."""
+    from tracer.dataflow.compare import compare
+    from tracer.dataflow.confirm import confirm
+    from tracer.dataflow.features import feature_findings
+    from tracer.dataflow.indices import index_findings
+
+    comparison = compare(name, kernel)
+    confirmation = None
+    findings = list(comparison.findings)
+    if comparison.match.ok:
+        confirmation = confirm(comparison, passed, _FREE.get(name, frozenset()))
+        findings += confirmation.findings
+        findings += feature_findings(comparison)
+        findings += index_findings(comparison)
+    elif name in _OTHER_ORDER:
+        findings = _order_finding(kernel, name) or findings
+    return Side(kernel, comparison, confirmation, findings)
+
+
+def _order_finding(kernel: Kernel, name: str) -> list[Finding]:
+    """Say that the loops are in the other order, where a kernel matches the listing with that order."""
+    from tracer.dataflow.compare import compare
+    from tracer.dataflow.diagnose import Finding
+    from tracer.dataflow.match import main_loops
+
+    other, order = _OTHER_ORDER[name]
+    comparison = compare(other, kernel)
+    if not comparison.match.ok:
+        return []
+    loops = main_loops(comparison.kernel)
+    location = kernel.location(loops[0].site) if loops else None
+    message = f"the loops are in the other order: {order}, which is {comparison.listing.algorithm}"
+    return [Finding("order", message, None, location)]
+
+
+def _reference_side(reference: Reference, name: str) -> Side | None:
+    from tracer.dataflow.cuda import kernels
+
+    if name not in RUNGS:
+        return None
+    rung, number = RUNGS[name]
+    definitions = reference.kernels(rung)
+    if number >= len(definitions):
+        return None
+    kernel = kernels(reference.source(rung), definitions[number].id)[0]
+    return make_side(kernel, name, None)
+
+
+# -- parts of an answer -----------------------------------------------------------------------------------------------
+def _verdict(side: Side | None, key: tuple[int, int]) -> str:
+    if side is None:
+        return ""
+    if any(finding.step == key for finding in side.findings):
+        return "differs"
+    step = side.comparison.steps.by_key[key]
+    if any(finding.kind in ("store", "order") and finding.step is None for finding in side.findings):
+        return "not reached"
+    return side.comparison.verdict(step)
+
+
+def _step_place(side: Side | None, key: tuple[int, int]) -> Location | None:
+    """Return where a side computes the term of a step."""
+    if side is None:
+        return None
+    from tracer.dataflow.diagnose import Diagnosis
+
+    diagnosis = Diagnosis(side.comparison.paper, side.comparison.kernel, side.comparison.steps)
+    for term in side.comparison.partners(side.comparison.paper.nodes[key[0]]):
+        if term.op not in ("flag", "join"):
+            location, _ = diagnosis.place(term)
+            if location is not None:
+                return location
+    return None
+
+
+def _problems(side: Side, where: str) -> Iterable[Problem]:
+    by_key = side.comparison.steps.by_key
+    for finding in side.findings:
+        title = by_key[finding.step].title if finding.step in by_key else ""
+        yield Problem(finding.kind, title, finding.message, finding.location, finding.chain, where)
+
+
+def _assumptions(side: Side, decided: dict[str, bool]) -> list[str]:
+    from tracer.dataflow.features import features
+
+    notes = [f"{name} is {str(value).lower()}" for name, value in sorted(decided.items())]
+    notes += features(side.comparison)
+    confirmation = side.confirmation
+    for name, factor in (confirmation.factors if confirmation is not None else {}).items():
+        if factor is not None and abs(factor - 1.0) > 1e-9:
+            notes.append(f"{name} is stored without the softmax scale, which a later kernel applies")
+    if confirmation is not None and not confirmation.is_masked:
+        notes.append("keys beyond the end are not masked: their tiles are zero")
+    return notes
+
+
+def _confirmed(confirmation: Confirmation | None) -> str:
+    if confirmation is None:
+        return "not carried out: the operations differ"
+    if confirmation.reason:
+        return f"not carried out: {confirmation.reason}"
+    if confirmation.findings:
+        return "carried out on random tiles: the values differ"
+    return "carried out on random tiles: equal to the listing within 1e-9"

@@ -1,0 +1,169 @@
+"""One kernel against one listing: the match, a verdict for each step, and everything found wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tracer.dataflow.diagnose import Diagnosis, Finding
+from tracer.dataflow.ir import Graph, TooLarge, Value
+from tracer.dataflow.lanes import COMPLETE, SHARE, Lanes
+from tracer.dataflow.listing import Listing, listing
+from tracer.dataflow.match import BUDGET, Match, Matcher
+from tracer.dataflow.names import plain
+from tracer.dataflow.steps import Step, Steps
+from tracer.dataflow.terms import Term, Terms
+
+AGREES, DIFFERS, NOT_REACHED = "agrees", "differs", "not reached"
+
+
+@dataclass(slots=True)
+class Comparison:
+    """What came of comparing a kernel with a listing.
+
+    Attributes:
+        paper: the listing's terms.
+        kernel: the kernel's.
+        steps: the listing's steps.
+        match: what corresponds to what.
+        findings: what is wrong, the cause before its consequences.
+        lanes: how much of a row each value of the kernel knows.
+    """
+
+    paper: Terms
+    kernel: Terms
+    steps: Steps
+    match: Match
+    findings: list[Finding] = field(default_factory=list)
+    lanes: Lanes | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return self.match.ok and not self.findings
+
+    @property
+    def listing(self) -> Listing:
+        """The listing."""
+        graph = self.paper.graph
+        assert isinstance(graph, Listing)
+        return graph
+
+    def verdict(self, step: Step) -> str:
+        """Return what is known of a step: ``agrees``, ``differs``, or ``not reached`` behind a step that differs."""
+        if any(finding.step == step.key for finding in self.findings):
+            return DIFFERS
+        if self.match.ok:
+            return AGREES
+        return AGREES if any(p == step.key[0] for p, _ in self.match.pairs) else NOT_REACHED
+
+    def agreeing(self) -> int:
+        """Return the number of steps that agree."""
+        return sum(self.verdict(step) == AGREES for step in self.steps.all)
+
+    def partners(self, term: Term) -> list[Term]:
+        """Return the kernel's terms that correspond to a listing's term."""
+        return [k for (p, _), (_, k) in self.match.pairs.items() if p == term.number]
+
+
+_PAPERS: dict[str, tuple[Terms, Steps]] = {}
+
+
+def paper_terms(name: str) -> tuple[Terms, Steps]:
+    """Return the terms and the steps of a listing, computed once.
+
+    Raises:
+        ListingError: there is no such listing, or it says nothing.
+    """
+    if name not in _PAPERS:
+        terms = Terms(listing(name))
+        _PAPERS[name] = (terms, Steps(terms))
+    return _PAPERS[name]
+
+
+def compare(name: str, graph: Graph, flags: dict[str, bool] | None = None) -> Comparison:
+    """Compare a kernel with a listing.
+
+    Args:
+        name: of the listing.
+        graph: the kernel's value flow.
+        flags: compile-time flags that are decided; the others are chosen so that the kernel matches.
+
+    Raises:
+        ListingError: there is no such listing, or it says nothing.
+    """
+    paper, steps = paper_terms(name)
+    kernel = Terms(graph, flags=flags)
+    match = Matcher(paper, kernel).match() if kernel.outputs else Match()
+    result = Comparison(paper, kernel, steps, match)
+    result.lanes = Lanes(graph, kernel)
+    if not kernel.outputs:
+        result.findings.append(
+            Finding("store", "the kernel stores nothing that its inputs enter; there is no attention in it", None)
+        )
+        return result
+    if not match.ok:
+        diagnosis = Diagnosis(paper, kernel, steps)
+        result.match = diagnosis.diagnose()
+        result.findings += diagnosis.findings
+        if match.exhausted:
+            result.findings.append(
+                Finding("bound", f"matching stopped after {BUDGET} pairs of terms; what follows is a guess by likeness")
+            )
+        if not result.findings:
+            result.findings.append(Finding("different", "no assignment of the arguments makes the kernel match"))
+    result.findings += lane_findings(result)
+    return result
+
+
+def lane_findings(comparison: Comparison) -> list[Finding]:
+    """Return where one thread's share is used in the place of the row's value."""
+    lanes = comparison.lanes
+    if lanes is None or not lanes.is_spread:
+        return []
+    found: list[Finding] = []
+    diagnosis = Diagnosis(comparison.paper, comparison.kernel, comparison.steps)
+    seen: set[tuple[int, int]] = set()
+    for (number, _), (p, k) in comparison.match.pairs.items():
+        position = {"sub": 1, "div": 1, "log": 0, "max": None}.get(p.op)
+        if position is None or p.op != k.op:
+            continue
+        for value in k.values:
+            if value.op not in ("sub", "div", "log", "log2", "mul") or (number, value.number) in seen:
+                continue
+            seen.add((number, value.number))
+            operand = _used(value, k, position, comparison.kernel)
+            if operand is None or lanes.extent(operand) != SHARE:
+                continue
+            symbol = comparison.steps.symbol(p.args[position])
+            location, chain = diagnosis.place(k)
+            kind = "maximum" if p.op == "sub" else "sum"
+            message = (
+                f"{symbol} in {comparison.steps.result(p)} is one thread's share of the row's {kind}: "
+                "the lanes that share the row never exchange theirs"
+            )
+            finding = Finding("lanes", message, (p.number, position), location, chain)
+            if all(finding.message != other.message for other in found):
+                found.append(finding)
+    return found
+
+
+def _used(value: Value, term: Term, position: int, terms: Terms) -> Value | None:
+    """Return the operand of a value that plays the part of an operand of its term."""
+    wanted = term.args[position]
+    for argument in value.args:
+        inner = plain(argument)
+        if terms.term(argument) is wanted or wanted in terms.alternatives(terms.term(argument)):
+            return argument
+        if inner.op == "div" and terms.term(inner.args[1]) is wanted:
+            return inner.args[1]
+        if inner.op in ("select", "mul"):
+            for part in inner.args:
+                below = plain(part)
+                if below.op == "div" and terms.term(below.args[1]) is wanted:
+                    return below.args[1]
+                if terms.term(part) is wanted:
+                    return part
+    return None
+
+
+__all__ = ["AGREES", "COMPLETE", "Comparison", "DIFFERS", "NOT_REACHED", "TooLarge", "compare", "paper_terms"]

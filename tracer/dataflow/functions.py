@@ -1,0 +1,163 @@
+"""Which device functions of a checkout are followed: found by the route and by what they do, never by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tracer.cpp.source import CppSource
+from tracer.errors import NameNotFound, NoRoute
+from tracer.graph import Program, is_device
+from tracer.model import Definition, How, Language
+from tracer.route import DEFAULT_ENTRY, Route, trace
+
+FORWARD, SPLIT, COMBINE, BACKWARD, ROW_SUMS = "forward", "split", "combine", "backward", "row sums"
+_PRODUCT, _EXPONENTIAL = "matrix product", "exponential"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelFunction:
+    """One device function to follow.
+
+    Attributes:
+        role: ``forward``, ``split`` for one range of keys, ``combine`` for putting ranges together, ``backward``,
+            ``row sums``.
+        definition: the function.
+        kernel: the kernel that it is the work of.
+        source: the C++ side that defines it.
+        host: ids of the host functions on the way to the kernel, and of those that they call.
+    """
+
+    role: str
+    definition: Definition
+    kernel: Definition
+    source: CppSource
+    host: tuple[str, ...]
+
+
+def forward_functions(program: Program, entry: str = DEFAULT_ENTRY) -> tuple[KernelFunction, ...]:
+    """Return the functions of the forward pass: the plain one first, then the split one and what combines its parts.
+
+    Raises:
+        NameNotFound: no function is named as ``entry`` says.
+        NoRoute: no kernel is reached from it.
+    """
+    route = trace(program, entry)
+    found = [_on_route(program, route, FORWARD)]
+    for branch in route.branches:
+        kernel = branch.definitions[-1]
+        work = _work_of(program, kernel.id, {_PRODUCT, _EXPONENTIAL})
+        if work is None or any(work.id == other.definition.id for other in found):
+            continue
+        host = _host_functions(program, [d.id for d in (*[s.definition for s in route.steps], *branch.definitions)])
+        found.append(KernelFunction(SPLIT, work, kernel, program.cpp(work.id), host))
+        for other in _launched(program, branch.definitions):
+            if other.id != kernel.id:
+                combining = _work_of(program, other.id, {_EXPONENTIAL}, without=_PRODUCT)
+                if combining is not None and all(combining.id != f.definition.id for f in found):
+                    found.append(KernelFunction(COMBINE, combining, other, program.cpp(combining.id), host))
+    return tuple(found)
+
+
+def backward_functions(program: Program, entry: str = DEFAULT_ENTRY) -> tuple[KernelFunction, ...]:
+    """Return the functions of the backward pass that belongs to a forward entry.
+
+    Raises:
+        NameNotFound: no function is named as ``entry`` says, or it has no backward pass.
+        NoRoute: no kernel is reached from it.
+    """
+    route = trace(program, _backward_entry(program, entry))
+    main = _on_route(program, route, BACKWARD)
+    found = [main]
+    host_steps = [s.definition for s in route.steps if s.definition.language is Language.CPP]
+    for other in _launched(program, host_steps):
+        work = _work_of(program, other.id, set(), without=_EXPONENTIAL)
+        if work is not None and work.id != main.definition.id:
+            found.append(KernelFunction(ROW_SUMS, work, other, program.cpp(work.id), main.host))
+    return tuple(found)
+
+
+def _backward_entry(program: Program, entry: str) -> str:
+    route = trace(program, entry)
+    for edge, step in zip(route.edges, route.steps[1:], strict=False):
+        if edge.how is How.AUTOGRAD:
+            return step.definition.qualified_name.rpartition(".")[0].rpartition(".")[2] + ".backward"
+    raise NameNotFound("backward pass", entry, program.where(), [])
+
+
+def _on_route(program: Program, route: Route, role: str) -> KernelFunction:
+    """Return the function on a route in which matrix products and the exponential meet."""
+    steps = [step for step in route.steps if step.role == "the work of one thread block"]
+    kernels = [step.definition for step in route.steps if step.definition.kind == "kernel"]
+    if not steps or not kernels:
+        name = route.steps[0].definition.qualified_name
+        raise NoRoute(
+            f"no attention kernel is reached from {name} in {program.where()}: nothing multiplies matrices and takes "
+            "exponentials; name another entry with --entry"
+        )
+    work = steps[0].definition
+    host = _host_functions(program, [step.definition.id for step in route.steps])
+    return KernelFunction(role, work, kernels[0], program.cpp(work.id), host)
+
+
+def _host_functions(program: Program, ids: Iterable[str]) -> tuple[str, ...]:
+    """Return the C++ host functions among ``ids``, those that they call, and those that these call."""
+    found: dict[str, None] = {}
+    level = list(ids)
+    for _ in range(3):
+        following: list[str] = []
+        for id in level:
+            if id in found or not id.startswith("c++:") or is_device(program.definition(id)):
+                continue
+            found[id] = None
+            following += [edge.target for edge in program.edges(id) if edge.how is How.CALL or edge.how is How.OVERLOAD]
+        level = following
+    return tuple(found)
+
+
+def _launched(program: Program, definitions: Iterable[Definition]) -> list[Definition]:
+    """Return the kernels that some host functions launch."""
+    found: dict[str, Definition] = {}
+    for definition in definitions:
+        if not definition.id.startswith("c++:") or is_device(definition):
+            continue
+        for edge in program.edges(definition.id):
+            target = program.definition(edge.target)
+            if target.kind == "kernel":
+                found.setdefault(target.id, target)
+    return list(found.values())
+
+
+def _work_of(program: Program, kernel: str, needed: set[str], without: str = "") -> Definition | None:
+    """Return the device function below a kernel that does something while none of its callees does all of it.
+
+    With nothing needed, it is the first function below the kernel that has a loop of its own or calls one that has.
+    """
+    source = program.cpp(kernel)
+    source.prepare([kernel])
+    does: dict[str, frozenset[str]] = {}
+
+    def reaches(id: str, above: frozenset[str]) -> frozenset[str]:
+        if id not in does:
+            if id in above:
+                return frozenset()
+            found = source.does(id)
+            for edge in program.edges(id):
+                if edge.target.startswith("c++:"):
+                    found |= reaches(edge.target, above | {id})
+            does[id] = found
+        return does[id]
+
+    current = kernel
+    if without and without in reaches(kernel, frozenset()):
+        return None
+    if not needed <= reaches(kernel, frozenset()):
+        return None
+    while True:
+        callees = [e.target for e in program.edges(current) if e.target.startswith("c++:")]
+        inner = [id for id in callees if needed <= reaches(id, frozenset((current,)))] if needed else []
+        if not needed and current == kernel and callees:
+            inner = callees[:1]
+        if not inner:
+            return program.definition(current)
+        current = inner[0]
