@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tracer.dispatch.answers import (
+    Argument,
     Call,
     Decision,
     Device,
@@ -24,6 +25,7 @@ from tracer.dispatch.tables import Drift, TileRow, TileTable, all_specialization
 
 __all__ = [
     "Answer",
+    "Argument",
     "Call",
     "Decision",
     "DecodedName",

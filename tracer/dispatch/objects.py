@@ -77,6 +77,29 @@ class Objects:
                 arguments = ()
         return self.constructed(node.type, tuple(self.engine.evaluate(a, scope) for a in arguments), node, scope)
 
+    def initialised(self, type_: TypeRef, source: Node, scope: Scope) -> Value:
+        """Return what a variable of a type holds after ``= source``.
+
+        Raises:
+            Unsupported: a list of more values than the class has fields.
+        """
+        if source.kind == "list" and type_.form == "value" and type_.class_usr:
+            class_ = self.engine.types.of(type_, scope)
+            if isinstance(class_, ClassType):
+                return self._aggregate(class_, source, scope)
+        return self.coerced(copied(self.engine.evaluate(source, scope)), type_, scope)
+
+    def _aggregate(self, class_: ClassType, source: Node, scope: Scope) -> Struct:
+        made = self.zeroed(class_)
+        fields = class_.fields()
+        if len(source.children) > len(fields):
+            raise self.engine.unsupported(
+                f"{len(source.children)} values for the {len(fields)} fields of {class_}", source
+            )
+        for (name, type_), part in zip(fields, source.children, strict=False):
+            made.fields[name].value = self.coerced(copied(self.engine.evaluate(part, scope)), type_, scope)
+        return made
+
     def constructed(self, type_: TypeRef, arguments: tuple[Value, ...], node: Node, scope: Scope) -> Value:
         """Return a new object of a type.
 

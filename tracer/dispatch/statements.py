@@ -106,7 +106,7 @@ class Statements:
         elif type_.form == "reference":
             scope.names[node.text] = self.engine.place(node.children[0], scope)
         else:
-            value = self.engine.coerced(copied(self.engine.evaluate(node.children[0], scope)), type_, scope)
+            value = self.engine.objects.initialised(type_, node.children[0], scope)
             scope.names[node.text] = Cell(value, value.type if type(value) is Number else "")
         return None
 
