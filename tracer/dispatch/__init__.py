@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from tracer.dispatch.answers import (
     Argument,
+    Assumption,
     Call,
     Decision,
     Device,
     Launch,
     Operator,
+    Outcome,
     Prediction,
     Refusal,
     Tensor,
     Unsupported,
+    Warned,
 )
 from tracer.dispatch.decoding import DecodedName, Decoder, ExampleCall, decode
 from tracer.dispatch.devices import custom_device, device, devices
@@ -26,6 +29,7 @@ from tracer.dispatch.tables import Drift, TileRow, TileTable, all_specialization
 __all__ = [
     "Answer",
     "Argument",
+    "Assumption",
     "Call",
     "Decision",
     "DecodedName",
@@ -38,6 +42,7 @@ __all__ = [
     "KernelTime",
     "Launch",
     "Operator",
+    "Outcome",
     "Prediction",
     "Question",
     "Refusal",
@@ -45,6 +50,7 @@ __all__ = [
     "TileRow",
     "TileTable",
     "Unsupported",
+    "Warned",
     "all_specializations",
     "answer_calls",
     "ask",

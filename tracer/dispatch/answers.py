@@ -173,6 +173,19 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
+class Warned:
+    """Something that the call does and probably should not.
+
+    Attributes:
+        message: what, with the numbers.
+        location: where it stands.
+    """
+
+    message: str
+    location: Location
+
+
+@dataclass(frozen=True, slots=True)
 class Prediction:
     """What one call does on one device.
 
@@ -186,6 +199,7 @@ class Prediction:
         decisions: conditions on the way, in order; only where they were asked for.
         values: the numbers that the entry's local variables hold at its end, by name.
         note: a sentence where the answer needs one, such as for a call that launches nothing.
+        warnings: what goes wrong inside of the kernels, as far as it was looked for; only with ``decisions``.
     """
 
     call: Call
@@ -197,3 +211,29 @@ class Prediction:
     decisions: tuple[Decision, ...] = ()
     values: Mapping[str, int | float | bool] = field(default_factory=dict)
     note: str = ""
+    warnings: tuple[Warned, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """How a branch on a value that the question does not fix was taken.
+
+    Attributes:
+        condition: as written.
+        value: how it was taken.
+        reason: what the value is.
+        location: where the branch stands.
+    """
+
+    condition: str
+    value: bool
+    reason: str
+    location: Location
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One of several things that a call can do, and what has to hold for it."""
+
+    assumptions: tuple[Assumption, ...]
+    prediction: Prediction

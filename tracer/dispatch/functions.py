@@ -268,6 +268,7 @@ class FunctionCaller:
             )
         )
         self.engine.run.arguments.append(arguments)
+        self.engine.run.kernels.append((code, tuple(given)))
         self.engine.run.note_launch()
         return None
 

@@ -6,12 +6,24 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tracer.cpp import CppSource, Store
-from tracer.dispatch.answers import Argument, Call, Device, Prediction, Refusal, Tensor, Unsupported
+from tracer.dispatch.answers import (
+    Argument,
+    Assumption,
+    Call,
+    Device,
+    Outcome,
+    Prediction,
+    Refusal,
+    Tensor,
+    Unsupported,
+    Warned,
+)
 from tracer.dispatch.engine import Engine
 from tracer.dispatch.host_code import Code, HostCode, bare
 from tracer.dispatch.models.torch import Tensor as TensorObject
 from tracer.dispatch.numbers import Number, arithmetic_type, boolean, convert, integer
-from tracer.dispatch.run import SPLITS, Refused, Run
+from tracer.dispatch.overflow import may_overflow, overflows
+from tracer.dispatch.run import SPLITS, Refused, Run, Undecided
 from tracer.dispatch.scope import Scope
 from tracer.dispatch.values import Cell, Optional, Struct, Value
 from tracer.errors import NameNotFound, TracerError
@@ -19,6 +31,7 @@ from tracer.extensions import Extension
 from tracer.graph import Program
 from tracer.model import Language
 
+_OUTCOMES = 32  # listed at most
 _OPTIONAL = ("std::optional<", "c10::optional<", "optional<")
 
 
@@ -124,8 +137,44 @@ class Dispatcher:
             run.note_no_launch()
         return Prediction(
             call, device, error, _num_splits(run), launches, tuple(run.operators), tuple(run.decisions),
-            _values(run), note,
+            _values(run), note, self._warnings(run, call) if explain and not error else (),
         )  # fmt: skip
+
+    def outcomes(self, call: Call, device: Device, *, explain: bool = False) -> tuple[Outcome, ...]:
+        """Return everything that a call can do where a branch depends on what the question does not fix.
+
+        One outcome, without assumptions, is the usual answer.
+
+        Raises:
+            Unsupported: more branches than can be listed, or a construct that is not known.
+        """
+        found: list[Outcome] = []
+        waiting: list[tuple[Assumption, ...]] = [()]
+        while waiting:
+            assumed = waiting.pop(0)
+            try:
+                taken = tuple(assumption.value for assumption in assumed)
+                prediction = self.predict(call, device, explain=explain, forced=taken)
+            except Undecided as branch:
+                if len(waiting) + len(found) >= _OUTCOMES:
+                    raise Unsupported(
+                        f"more than {_OUTCOMES} outcomes: {branch.condition} depends on {branch.reason}",
+                        branch.location,
+                    ) from None
+                for value in (False, True):
+                    assumption = Assumption(branch.condition, value, branch.reason, branch.location)
+                    waiting.append((*assumed, assumption))
+                continue
+            found.append(Outcome(assumed, prediction))
+        return tuple(found)
+
+    def _warnings(self, run: Run, call: Call) -> tuple[Warned, ...]:
+        sizes = [size for value in call.arguments.values() if isinstance(value, Tensor) for size in value.shape]
+        found: list[Warned] = []
+        for launch, (code, given), arguments in zip(run.launches, run.kernels, run.arguments, strict=True):
+            if may_overflow(launch, max(sizes, default=0)):
+                found += overflows(self.engine, launch, code, given, arguments)
+        return tuple(found)
 
     def bound_call(self, function: str, values: Sequence[object]) -> Call:
         """Return the call that a binding makes of the arguments that Python passes.

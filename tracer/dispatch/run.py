@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tracer.cpp.tree import Node
 from tracer.dispatch.answers import Decision, Device, Launch, Operator
 from tracer.dispatch.explanation import decision_kind, expression_text, operands
+from tracer.dispatch.host_code import Code
 from tracer.dispatch.scope import Scope
 from tracer.dispatch.values import Value
 from tracer.model import Location
@@ -60,6 +61,7 @@ class Run:
         forced: how to go on at branches on unknown values, in order; None to stop at the first one.
         launches, operators, decisions: what happened, in order.
         arguments: what was passed to each of ``launches``.
+        kernels: the function and template arguments of each of ``launches``.
         steps: statements executed.
         outermost: the scope of the entry's body.
     """
@@ -71,6 +73,7 @@ class Run:
         self.device, self.explain, self.forced = device, explain, forced
         self.launches: list[Launch] = []
         self.arguments: list[tuple[Value, ...]] = []
+        self.kernels: list[tuple[Code, tuple[Value, ...]]] = []
         self.operators: list[Operator] = []
         self.decisions: list[Decision] = []
         self.steps = 0
@@ -93,12 +96,12 @@ class Run:
     @contextmanager
     def aside(self) -> Iterator[None]:
         """Evaluate something that the call itself does not evaluate: nothing of it is recorded."""
-        kept = len(self.launches), len(self.arguments), len(self.operators), self.explain
+        kept = len(self.launches), len(self.arguments), len(self.operators), self.explain, len(self.kernels)
         self.explain = False
         try:
             yield
         finally:
-            del self.launches[kept[0] :], self.arguments[kept[1] :], self.operators[kept[2] :]
+            del self.launches[kept[0] :], self.arguments[kept[1] :], self.operators[kept[2] :], self.kernels[kept[4] :]
             self.explain = kept[3]
 
     def record(self, engine: Engine, condition: Node, scope: Scope, outcome: bool, node: Node) -> None:

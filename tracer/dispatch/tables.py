@@ -224,7 +224,25 @@ def _merged(rows: Iterable[TileRow]) -> list[TileRow]:
             key = blank(row)
             kept[key] = joined(kept[key], row) if key in kept else row
         found = list(kept.values())
-    return found
+    return _refusals_once(found)
+
+
+def _refusals_once(rows: list[TileRow]) -> list[TileRow]:
+    """Give a GPU that refuses everything one row of its form instead of one for each head dimension."""
+    forms: dict[str, list[TileRow]] = {}
+    for row in rows:
+        forms.setdefault(row.form, []).append(row)
+    kept: list[TileRow] = []
+    for found in forms.values():
+        refusing = {row.refusal for row in found if row.refusal}
+        for refusal in sorted(refusing):
+            same = [row for row in found if row.refusal == refusal]
+            dims = (min(row.head_dims[0] for row in same), max(row.head_dims[1] for row in same))
+            every = {row.head_dims for row in found} == {row.head_dims for row in same}
+            if every and len({row.gpus for row in same}) == 1:
+                found = [row for row in found if row.refusal != refusal] + [replace(same[0], head_dims=dims)]
+        kept += found
+    return kept
 
 
 _Blank = Callable[[TileRow], TileRow]

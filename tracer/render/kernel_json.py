@@ -63,6 +63,7 @@ def prediction(prediction: Prediction) -> Data:
             for row in prediction.decisions
         ],
         "note": prediction.note,
+        "warnings": [{"message": row.message, "location": _location(row.location)} for row in prediction.warnings],
     }
 
 

@@ -34,6 +34,7 @@ def answer(answer: Answer, *, explain: bool = False, place: Place = str) -> str:
             ("name", code(launch.name)),
         ]
         lines += _table((launch.kernel, ""), rows) + [""]
+    lines += [f"- Warning: {words(row.message)}, at {place(row.location)}" for row in prediction.warnings]
     lines += [f"- {words(note)}" for note in wording.python_notes(answer)]
     decisions = [row for row in prediction.decisions if explain or row.matters]
     if decisions:

@@ -37,6 +37,8 @@ def answer(answer: Answer, *, color: bool, width: int, explain: bool = False) ->
         lines += _launch(launch, answer, width, headed=len(prediction.launches) > 1)
     for operator in prediction.operators:
         lines.append((_fact("also", f"{operator.name} of the library, called at {operator.location}"), "dim"))
+    for warned in prediction.warnings:
+        lines += _facts("warning", f"{warned.message} ({warned.location})", width, "yellow")
     for note in wording.python_notes(answer):
         lines += _facts("Python", note, width)
     lines += _why(answer, width, explain)
