@@ -60,6 +60,11 @@ def open_release(version: str, *, keep: bool, progress: Callable[[str], None] | 
     return _fetch("" if newest else wanted, keep, progress)
 
 
+def kept_releases() -> list[str]:
+    """Return the versions of the releases that are in the cache, oldest first."""
+    return sorted(cache.kept_names(_SHELF), key=lambda name: [int(part) for part in re.findall(r"\d+", name)])
+
+
 def source_archives() -> tuple[str, ...]:
     """Return the versions of all releases whose source archive the package index has, newest first.
 
@@ -109,7 +114,7 @@ def _fetch(wanted: str, keep: bool, progress: Callable[[str], None] | None) -> P
 
 
 def _instead() -> str:
-    kept = sorted(cache.kept_names(_SHELF), key=lambda name: [int(part) for part in re.findall(r"\d+", name)])
+    kept = kept_releases()
     if not kept:
         return "give a checkout's folder instead, no release is cached"
     latest = ", ".join(f"pypi:{name}" for name in kept[:-6:-1])
