@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from tracer.dispatch.answers import Argument, Call, Device, Prediction, Tensor
+from tracer.dispatch.answers import Argument, Call, Device, Outcome, Prediction, Tensor
 from tracer.dispatch.models.torch import Tensor as TensorObject
 from tracer.dispatch.python_side import BoundCall, PythonRefusal, PythonRunner
 from tracer.dispatch.query import Dispatcher
@@ -198,15 +198,27 @@ class Answer:
         question: what was asked.
         prediction: what happens from the C++ entry on; refused by Python where ``python_error`` says so.
         bound: the call that Python makes; None for a question about a C++ function.
+        outcomes: what else can happen, where the question does not decide it; the prediction is the first of them.
+            Empty unless asked for.
     """
 
     question: Question
     prediction: Prediction
     bound: BoundCall | None
+    outcomes: tuple[Outcome, ...] = ()
 
 
-def ask(dispatcher: Dispatcher, question: Question, device: Device, *, explain: bool = False) -> Answer:
+def ask(
+    dispatcher: Dispatcher, question: Question, device: Device, *, explain: bool = False, outcomes: bool = False
+) -> Answer:
     """Answer a question.
+
+    Args:
+        dispatcher: the extension.
+        question: what is asked.
+        device: on which GPU.
+        explain: keep every decision on the way.
+        outcomes: at a branch on what the question does not fix, list all that can happen instead of stopping.
 
     Raises:
         NameNotFound: no such entry or dtype.
@@ -220,7 +232,7 @@ def ask(dispatcher: Dispatcher, question: Question, device: Device, *, explain: 
         optional = {p.text for p in code.parameters if p.type is not None and "optional" in p.type.canonical}
         given = arguments(question, [p.text for p in code.parameters], optional, question.entry)
         call = Call(question.entry, {name: _argument(value) for name, value in given.items()})
-        return Answer(question, dispatcher.predict(call, device, explain=explain), None)
+        return _answered(dispatcher, question, call, device, None, explain, outcomes)
     runner = PythonRunner(program, device)
     names, defaults = runner.parameters(definition)
     given = arguments(question, names, defaults, question.entry)
@@ -230,10 +242,22 @@ def ask(dispatcher: Dispatcher, question: Question, device: Device, *, explain: 
     except PythonRefusal as refused:
         call = Call(question.entry, {name: _argument(value) for name, value in given.items() if _fits(value)})
         return Answer(question, Prediction(call, device, refused.refusal, None, ()), None)
-    prediction = dispatcher.predict(dispatcher.bound_call(bound.function, bound.arguments), device, explain=explain)
+    call = dispatcher.bound_call(bound.function, bound.arguments)
+    answer = _answered(dispatcher, question, call, device, bound, explain, outcomes)
     if explain:
-        prediction = replace(prediction, decisions=(*runner.decisions, *prediction.decisions))
-    return Answer(question, prediction, bound)
+        decisions = (*runner.decisions, *answer.prediction.decisions)
+        answer = replace(answer, prediction=replace(answer.prediction, decisions=decisions))
+    return answer
+
+
+def _answered(
+    dispatcher: Dispatcher, question: Question, call: Call, device: Device, bound: BoundCall | None, explain: bool,
+    outcomes: bool,
+) -> Answer:  # fmt: skip
+    if not outcomes:
+        return Answer(question, dispatcher.predict(call, device, explain=explain), bound)
+    found = dispatcher.outcomes(call, device, explain=explain)
+    return Answer(question, found[0].prediction, bound, found if len(found) > 1 else ())
 
 
 def _fits(value: object) -> bool:
