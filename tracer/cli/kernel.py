@@ -18,10 +18,12 @@ from tracer.cli.options import (
     OutputOption,
     TableFormat,
     VerboseOption,
+    WindowOption,
     app,
     as_json,
     open_program,
     terminal,
+    window_of,
 )
 from tracer.errors import TracerError
 
@@ -86,9 +88,7 @@ def kernel(
     ] = None,
     head_dim: Annotated[int, typer.Option("--head-dim", metavar="D")] = 128,
     causal: Annotated[bool, typer.Option("--causal/--no-causal", help="With the causal mask.")] = False,
-    window: Annotated[
-        tuple[int, int], typer.Option("--window", metavar="LEFT RIGHT", help="Sliding window; -1 for no limit.")
-    ] = (-1, -1),
+    window: WindowOption = "-1,-1",
     dropout: Annotated[
         float, typer.Option("--dropout", metavar="P", help="Probability that an element is dropped.")
     ] = 0.0,
@@ -147,7 +147,7 @@ def kernel(
                 result = kernel_text.table(tiles, color=color, width=width)
         else:
             question = Question(
-                entry, dtype, batch, heads, heads_k, seqlen_q, seqlen_k, head_dim, causal, window, dropout, softcap,
+                entry, dtype, batch, heads, heads_k, seqlen_q, seqlen_k, head_dim, causal, window_of(window), dropout, softcap,
                 alibi, return_softmax, page_size, new_tokens, rotary_dim, num_splits, deterministic,
             )  # fmt: skip
             with stages.stage("interpreting the host code"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -45,6 +46,9 @@ class Dtype(str, Enum):
     BF16 = "bf16"
 
 
+WindowOption = Annotated[
+    str, typer.Option("--window", metavar="LEFT,RIGHT", help="Sliding window beside the diagonal; -1 for no limit.")
+]
 CheckoutArgument = Annotated[
     str, typer.Argument(metavar="CHECKOUT", help="A folder, FOLDER@REF or pypi:VERSION.", show_default=False)
 ]
@@ -102,6 +106,14 @@ def open_program(checkout: str, no_cache: bool, verbose: bool) -> Iterator[tuple
         finally:
             with stages.stage("keeping what was read"):
                 program.close()
+
+
+def window_of(text: str) -> tuple[int, int]:
+    """Return a sliding window as a person writes it: ``256,0``, ``(256, 0)``, ``256 0``; -1 for no limit."""
+    numbers = re.findall(r"-?\d+", text)
+    if len(numbers) != 2 or re.sub(r"-?\d+|[\s,()]", "", text):
+        raise typer.BadParameter(f"--window '{text}' is no pair LEFT,RIGHT; -1 means no limit, such as 256,0 or -1,-1")
+    return int(numbers[0]), int(numbers[1])
 
 
 def terminal() -> tuple[bool, int]:

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tracer.cli.kernel import GpuOption, SmCountOption, SmOption, chosen_device
-from tracer.cli.options import NoCacheOption, OutputOption, VerboseOption, app, as_json, open_program, terminal
+from tracer.cli.options import (
+    NoCacheOption,
+    OutputOption,
+    VerboseOption,
+    WindowOption,
+    app,
+    as_json,
+    open_program,
+    terminal,
+    window_of,
+)
 
 if TYPE_CHECKING:
     from tracer.traffic import CheckoutTiles, Shape, Tile
@@ -27,10 +37,10 @@ class IoFormat(str, Enum):
 
 @app.command()
 def io(
-    batch: Annotated[int, typer.Option("--batch", metavar="B")] = 1,
-    heads: Annotated[int, typer.Option("--heads", metavar="H", help="Query heads.")] = 1,
+    batch: Annotated[list[int] | None, typer.Option("--batch", metavar="B", help="Sequences; repeat it.")] = None,
+    heads: Annotated[list[int] | None, typer.Option("--heads", metavar="H", help="Query heads; repeat it.")] = None,
     heads_k: Annotated[
-        int | None, typer.Option("--heads-k", metavar="H", help="Key and value heads; as many as --heads without it.")
+        list[int] | None, typer.Option("--heads-k", metavar="H", help="Key and value heads; as --heads without it.")
     ] = None,
     seqlen: Annotated[
         list[int] | None, typer.Option("--seqlen", "--seqlen-q", metavar="N", help="Query rows; repeat it for a sweep.")
@@ -48,11 +58,10 @@ def io(
         list[int] | None,
         typer.Option("--block-n", metavar="B_c", help="Rows of a K and V tile; as --block-m without it."),
     ] = None,
+    num_splits: Annotated[int, typer.Option("--num-splits", min=1, metavar="N", help="Parts of the keys.")] = 1,
     dtype: Annotated[list[str] | None, typer.Option("--dtype", metavar="TYPE", help="fp16, bf16, fp32.")] = None,
     causal: Annotated[bool, typer.Option("--causal/--no-causal", help="With the causal mask.")] = False,
-    window: Annotated[
-        tuple[int, int], typer.Option("--window", metavar="LEFT RIGHT", help="Sliding window; -1 for no limit.")
-    ] = (-1, -1),
+    window: WindowOption = "-1,-1",
     algorithm: Annotated[
         list[str] | None,
         typer.Option("--algorithm", metavar="NAME", help="naive-forward, fa1-forward, fa2-backward, …; repeat it."),
@@ -97,6 +106,7 @@ def io(
     L2 cache lets through). --checkout takes the tile that its code picks for the call.
     """
     from tracer import traffic
+    from tracer.dispatch import devices
     from tracer.render import traffic_csv, traffic_json, traffic_plot, traffic_text
     from tracer.render.output import write
 
@@ -112,7 +122,7 @@ def io(
             as_json(traffic_json.rows((), (), figures)) if as_data else traffic_text.figure2(figures, color=color),
         )
         return
-    shapes = _shapes(batch, heads, heads_k, seqlen, seqlen_k, head_dim, dtype, causal, window)
+    shapes = _shapes(batch, heads, heads_k, seqlen, seqlen_k, head_dim, dtype, causal, window_of(window))
     device = chosen_device(gpu, sm, sm_count) if gpu or sm or sm_count or checkout else None
     with ExitStack() as stack:
         tiles: CheckoutTiles | None = None
@@ -126,12 +136,13 @@ def io(
         found = traffic.rows(
             shapes,
             algorithms=algorithm or traffic.DEFAULT_ALGORITHMS,
-            tiles=_tiles(block_m, block_n) or (() if tiles else (traffic.Tile(128, 128),)),
+            tiles=_tiles(block_m, block_n, num_splits) or (() if tiles or sram else (traffic.Tile(128, 128),)),
             tile_source=tiles,
             convention_name=convention,
             gpu=device,
             l2_bytes=l2,
             on_chip_bytes=sram,
+            shared_memory_limit=max(known.shared_memory_per_block_optin for known in devices()),
         )
         compared = traffic.compare(traffic.read_measurements(measured), found[-1]) if measured is not None else ()
     if format is IoFormat.JSON:
@@ -148,26 +159,30 @@ def io(
 
 
 def _shapes(
-    batch: int, heads: int, heads_k: int | None, seqlen: list[int] | None, seqlen_k: list[int] | None,
-    head_dim: list[int] | None, dtype: list[str] | None, causal: bool, window: tuple[int, int],
+    batch: list[int] | None, heads: list[int] | None, heads_k: list[int] | None, seqlen: list[int] | None,
+    seqlen_k: list[int] | None, head_dim: list[int] | None, dtype: list[str] | None, causal: bool,
+    window: tuple[int, int],
 ) -> list[Shape]:  # fmt: skip
     """Return the calls that the options ask for, in the order of a sweep."""
     from tracer.traffic import Shape as Call
 
     lengths = [(n, k) for n in seqlen or [4096] for k in (seqlen_k or [n])]
     return [
-        Call(n, k, d, batch, heads, heads_k or 0, type_, causal, window)
-        for type_, d, (n, k) in itertools.product(dtype or ["fp16"], head_dim or [128], lengths)
+        Call(n, k, d, b, h, h_k, type_, causal, window)
+        for type_, b, h, h_k, d, (n, k) in itertools.product(
+            dtype or ["fp16"], batch or [1], heads or [1], heads_k or [0], head_dim or [128], lengths
+        )
     ]
 
 
-def _tiles(block_m: list[int] | None, block_n: list[int] | None) -> list[Tile]:
+def _tiles(block_m: list[int] | None, block_n: list[int] | None, num_splits: int) -> list[Tile]:
     """Return the tiles that the options ask for; none where they leave that open."""
     from tracer.traffic import Tile as OneTile
 
     if not block_m and not block_n:
         return []
-    return [OneTile(m, n) for m in block_m or block_n or [] for n in block_n or [m]]
+    pairs = [(m, n) for m in block_m or block_n or [] for n in block_n or [m]]
+    return [OneTile(m, n, num_splits=num_splits) for m, n in pairs]
 
 
 def _ncu_command(shape: Shape, tiles: CheckoutTiles | None) -> str:
