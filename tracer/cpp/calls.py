@@ -1,18 +1,23 @@
 """Call sites of one function body, each with what it can reach.
 
-libclang names the callee of a call whose arguments it could type. In a template it often cannot; then three rules help,
-in this order: the overload set that the compiler looked up, the declared type of the object whose member is called, and
-the declaration of the variable that is called or launched. What no rule decides stays unresolved, with the reason.
+libclang names the callee of a call whose arguments it could type. In a template it often cannot; then these rules help,
+in this order: the overload set that the compiler looked up, the declared type of the object whose member is called, the
+declaration of the variable that is called or launched, and at last what the rest of the unit binds a template parameter
+to. What no rule decides stays unresolved, with the reason.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from tracer.cpp.convert import Unit
-from tracer.cpp.tree import Class, Declaration, Function, Node, TypeRef
+from tracer.cpp.library import RUNS_OPERATOR_OF, STARTERS
+from tracer.cpp.scopes import Local, Scope, Visited, visit
+from tracer.cpp.template_arguments import TemplateArguments
+from tracer.cpp.tree import Function, Node, TypeRef
+from tracer.cpp.types import Instance, TypeReader, Types, Where, join, unknown
 from tracer.model import Confidence, How, Outcome
 
 
@@ -41,110 +46,143 @@ class Call:
     condition: str = ""
 
 
-@dataclass(slots=True)
-class _Local:
-    """What a local name stands for."""
-
-    node: Node | None
-    type: TypeRef | None
-    place: tuple[int, int] | None = None
-
-
-_LIBRARY = "library"  # type_of's answer for a value that a library made
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_MAX_LEVEL = 30  # calls whose types depend on calls whose types depend …
 
 
 class CallReader:
     """Reads the call sites of the functions of one unit."""
 
-    def __init__(self, unit: Unit) -> None:
-        """Index the unit's classes and functions by name."""
-        self.unit = unit
-        self.classes_by_name: dict[str, list[str]] = {}
-        for usr, class_ in unit.classes.items():
-            self.classes_by_name.setdefault(class_.declaration.name, []).append(usr)
+    def __init__(self, unit: Unit, body: Callable[[int], Node | None]) -> None:
+        """Index the unit's classes and functions by name.
+
+        Args:
+            unit: the unit.
+            body: gives the body of a function, by key.
+        """
+        self.unit, self.body = unit, body
         self.functions_by_name: dict[str, list[str]] = {}
         for function in unit.functions:
             usrs = self.functions_by_name.setdefault(function.declaration.name, [])
             if function.declaration.usr not in usrs:
                 usrs.append(function.declaration.usr)
-        self.aliases = dict(unit.aliases)
         self.method_names = {name for class_ in unit.classes.values() for name, _ in class_.methods}
-        self.member_aliases: dict[str, list[TypeRef]] = {}
-        for class_ in unit.classes.values():
-            for name, type_ in class_.aliases:
-                self.member_aliases.setdefault(name, []).append(type_)
+        self.call_operators = [
+            usr for class_ in unit.classes.values() for name, usr in class_.methods if name == "operator()"
+        ]
+        self.types = TypeReader(unit, self.functions_by_name)
+        self.types.bound = TemplateArguments(unit, self.types, self.visited, self.reached).bound
+        self.types.result = self.result
+        self.types.handed = self.handed
+        self._visited: dict[int, list[Visited]] = {}
+        self._results: dict[str, TypeRef] | None = None
+        self._level = 0
+        self._open: set[int] = set()
 
-    def calls(self, function: Function, body: Node) -> tuple[Call, ...]:
-        """Return the call sites of ``body`` in source order."""
-        return tuple(_BodyReader(self, function).read(body))
+    def calls(self, function: Function) -> tuple[Call, ...]:
+        """Return the call sites of a function's body in source order."""
+        return tuple(_BodyReader(self, function).read())
+
+    def visited(self, key: int) -> list[Visited]:
+        """Return the places of a function's body that say what is called and of which type things are."""
+        if key not in self._visited:
+            body = self.body(key)
+            function = self.unit.functions[key]
+            text = _BodyReader(self, function).text
+            self._visited[key] = visit(function, body, text) if body is not None else []
+        return self._visited[key]
+
+    def reached(self, place: Visited, function: Function) -> tuple[str, ...]:
+        """Return the functions that a call in a function reaches, by all that the unit shows."""
+        node = place.node
+        if id(node) in self._open or self._level > _MAX_LEVEL:
+            return ()
+        self._open.add(id(node))
+        self._level += 1
+        reader = _BodyReader(self, function)
+        reader.add_call(node, place.scope, "")
+        self._level -= 1
+        self._open.discard(id(node))
+        at = (node.children[0].file, node.children[0].start) if node.children else ()
+        return tuple([found.usr for call in reader.found.values() for found in call.found]) if at else ()
+
+    def result(self, call: Node, where: Where) -> Types:
+        """Return what a call returns: the declared type, or for ``auto`` the types of what is returned."""
+        callee = call.children[0]
+        local = where.scope.get(callee.text) if callee.kind == "name" else None
+        closure = callee if callee.kind == "lambda" else local.node if local is not None else None
+        if where.function is None:
+            return unknown()
+        if closure is not None and closure.kind == "lambda":
+            return self._returned(where.function, closure)
+        usrs = self.reached(Visited(call, dict(where.scope), "", None), where.function)
+        if self._results is None:
+            self._results = self.unit.results()
+        found = []
+        for usr in usrs:
+            for key in self.unit.by_usr.get(usr, ())[-1:]:
+                function = self.unit.functions[key]
+                declared = self._results.get(usr)
+                inside = Where(function, function.declaration.parent, deep=True)
+                if declared is not None and "auto" in declared.spelling.split():
+                    found.append(self._returned(function, None))
+                else:
+                    found.append(self.types.of_type(declared, inside))
+        return join(found) if found else unknown()
+
+    def _returned(self, function: Function, closure: Node | None) -> Types:
+        if self._level > _MAX_LEVEL:
+            return unknown()
+        self._level += 1
+        found = [
+            self.types.of_node(place.node.children[0], _where(function, place.scope, deep=True))
+            for place in self.visited(function.key)
+            if place.node.kind == "return" and place.node.children and place.inside is closure
+        ]
+        self._level -= 1
+        return join(found) if found else unknown()
+
+    def handed(self, parameter: Local, where: Where) -> Types:
+        """Return what the callers of a lambda give it for a parameter."""
+        if where.function is None or self._level > _MAX_LEVEL:
+            return unknown()
+        self._level += 1
+        found = []
+        for place in self.visited(where.function.key):
+            node = place.node
+            if node.kind == "call" and node.children and parameter.position + 1 < len(node.children):
+                local = place.scope.get(node.children[0].text) if node.children[0].kind == "name" else None
+                if local is not None and local.node is parameter.taken_by:
+                    argument = node.children[parameter.position + 1]
+                    found.append(self.types.of_node(argument, _where(where.function, place.scope, deep=True)))
+        self._level -= 1
+        return join(found) if found else unknown()
+
+
+def _where(function: Function, scope: Scope, deep: bool) -> Where:
+    return Where(function, function.declaration.parent, scope, deep=deep)
 
 
 class _BodyReader:
     """One pass over one body, with the local names in sight."""
 
     def __init__(self, reader: CallReader, function: Function) -> None:
-        self.reader, self.unit, self.function = reader, reader.unit, function
+        self.reader, self.unit, self.types, self.function = reader, reader.unit, reader.types, function
         self.found: dict[tuple[int, int, str], Call] = {}
-        self.seen: set[int] = set()
         self.own_class = self.unit.classes.get(function.declaration.parent)
-        self.template_parameters = set(function.template_parameters)
-        if self.own_class is not None:
-            self.template_parameters |= set(self.own_class.template_parameters)
 
-    def read(self, body: Node) -> list[Call]:
-        scope = {parameter.text: _Local(None, parameter.type) for parameter in self.function.parameters}
-        self.visit(body, scope, "")
+    def read(self) -> list[Call]:
+        for place in self.reader.visited(self.function.key):
+            node = place.node
+            if node.kind == "call" and node.children:
+                self.add_call(node, place.scope, place.condition)
+            elif node.kind == "construct":
+                self.add_construct(node, place.scope, place.condition)
+            elif node.kind == "launch":
+                self.add_launch(node, place.scope, place.condition)
+            elif node.kind == "name" and node.targets:
+                self.add_kernel_pointer(node, place.condition)
         return sorted(self.found.values(), key=lambda call: (call.file, call.offset))
-
-    # -- walking ------------------------------------------------------------------------------------------------------
-    def visit(self, node: Node, scope: dict[str, _Local], condition: str) -> None:
-        kind = node.kind
-        if kind in ("literal", "empty", "this") or (kind == "lambda" and id(node) in self.seen):
-            return
-        if kind in ("block", "lambda", "for", "for_range", "if", "while"):
-            self.seen.add(id(node))
-            scope = dict(scope)
-        if kind == "lambda":
-            for parameter in node.children[:-1]:
-                scope[parameter.text] = _Local(None, parameter.type)
-        elif kind == "if" and node.children:
-            self.visit(node.children[0], scope, condition)
-            text = self.text(node.children[0])
-            branches = (text, f"not ({text})" if text else "")
-            for branch, branch_condition in zip(node.children[1:], branches, strict=False):
-                self.visit(branch, dict(scope), branch_condition or condition)
-            return
-        elif kind == "variable":
-            for child in node.children:
-                self.visit(child, scope, condition)
-            initialiser = node.children[0] if node.children else None
-            scope[node.text] = _Local(initialiser, node.type, (node.file, node.start))
-            return
-        elif kind == "alias":
-            scope[node.text] = _Local(None, node.type)
-            return
-        elif kind == "bind":
-            for name in node.text.split(","):
-                scope[name] = _Local(None, None)
-        elif kind == "call" and node.children:
-            self.add_call(node, scope, condition)
-            callee = node.children[0]
-            below = callee.children if callee.kind in ("name", "member") else (callee,)
-            for child in (*below, *node.children[1:]):
-                self.visit(child, scope, condition)
-            return
-        elif kind == "construct":
-            self.add_construct(node, condition)
-        elif kind == "launch":
-            self.add_launch(node, scope, condition)
-            for child in node.children[1:]:
-                self.visit(child, scope, condition)
-            return
-        elif kind == "name" and node.targets:
-            self.add_kernel_pointer(node, condition)
-        for child in node.children:
-            self.visit(child, scope, condition)
 
     def text(self, node: Node, limit: int = 120) -> str:
         text = " ".join(self.unit.slice(node.file, node.start, node.end).replace("\\\n", " ").split())
@@ -168,7 +206,7 @@ class _BodyReader:
         self.found[key] = Call(written, file, offset, end, outcome, tuple(found), reason, condition)
 
     # -- the kinds of call --------------------------------------------------------------------------------------------
-    def add_call(self, node: Node, scope: dict[str, _Local], condition: str) -> None:
+    def add_call(self, node: Node, scope: Scope, condition: str) -> None:
         callee, count = node.children[0], len(node.children) - 1
         if callee.kind == "lambda":
             return
@@ -177,71 +215,111 @@ class _BodyReader:
         elif callee.kind == "member":
             self.add_member_call(node, callee, count, scope, condition)
         elif callee.kind in ("call", "index", "construct", "unary", "conditional", "cast"):
-            type_ = self.type_of(callee, scope)
-            found = self.methods(type_, "operator()", count) if isinstance(type_, Class) else []
             at = (node.file, node.start, node.end)
-            if found:
-                self.add(self.written(callee), at, Outcome.RESOLVED, found, "", condition)
-            elif type_ == _LIBRARY:
-                self.add(self.written(callee), at, Outcome.EXTERNAL, (), "", condition)
-            else:
-                self.add(
-                    self.written(callee), at, Outcome.UNRESOLVED, (), "calls the result of an expression", condition
-                )
+            self.add_object_call(
+                self.written(callee), at, callee, count, scope, condition, "calls the result of an expression"
+            )
         else:
             self.add(self.text(callee, 60), (node.file, node.start, node.end), Outcome.UNRESOLVED, (),
                      "the callee is no name", condition)  # fmt: skip
 
-    def add_named_call(self, node: Node, callee: Node, count: int, scope: dict[str, _Local], condition: str) -> None:
+    def add_named_call(self, node: Node, callee: Node, count: int, scope: Scope, condition: str) -> None:
         at = (callee.file, callee.start, node.end)
         name = callee.text
         if callee.targets:
             outcome, found, reason = self.choose(callee, count)
+            if outcome is Outcome.EXTERNAL:
+                found = self.started(node, callee, scope)
+                outcome = Outcome.RESOLVED if found else outcome
             self.add(name, at, outcome, found, reason, condition)
             return
         local = scope.get(name)
         if local is not None:
             if local.node is not None and local.node.kind == "lambda":
                 return  # its body is part of this function
-            pointer = [
+            found = [
                 Found(f.usr, How.ALIAS, f.confidence, local.place, f.template_arguments)
                 for f in self.function_pointer(local.node, scope)
             ]
-            type_ = self.type_of(callee, scope)
-            found = pointer or (self.methods(type_, "operator()", count) if isinstance(type_, Class) else [])
             if found:
                 self.add(name, at, Outcome.RESOLVED, found, "", condition)
-            elif type_ == _LIBRARY or isinstance(type_, Class) or not self.callable_with(count):
-                self.add(name, at, Outcome.EXTERNAL, (), "", condition)
             else:
-                self.add(name, at, Outcome.UNRESOLVED, (), f"{name} is called, and its type is {type_}", condition)
+                self.add_object_call(name, at, callee, count, scope, condition, "")
             return
-        last = _WORD.findall(name)[-1] if _WORD.findall(name) else name
-        qualifier = re.sub(r"<.*", "", name.rpartition("::")[0]).split("::")[-1] if "::" in name else ""
+        qualifier, _, last = name.rpartition("::")
         if qualifier:
-            class_ = self.class_named(qualifier, scope)
-            if isinstance(class_, Class):
-                found = self.methods(class_, last, count)
-                if found:
-                    self.add(name, at, Outcome.RESOLVED, found, "", condition)
-                    return
-        if last in self.template_parameters or qualifier in self.template_parameters:
-            self.add(name, at, Outcome.UNRESOLVED, (), f"depends on template parameter {qualifier or last}", condition)
+            self.add_qualified_call(qualifier, last, at, callee, count, scope, condition)
+            return
+        if name in self.template_parameters():
+            self.add(name, at, Outcome.UNRESOLVED, (), f"depends on template parameter {name}", condition)
             return
         # Not visible at the definition: only argument-dependent lookup can find it when the template is instantiated.
-        candidates = [] if qualifier else self.fitting(self.reader.functions_by_name.get(last, ()), count)
+        candidates = self.fitting(self.reader.functions_by_name.get(name, ()), count)
+        own = self.methods(self.own(), name, count) if self.own_class is not None and not candidates else []
         if candidates:
             confidence = Confidence.INFERRED if len(candidates) == 1 else Confidence.AMBIGUOUS
             arguments = self.arguments(callee)
             found = [Found(usr, How.OVERLOAD, confidence, None, arguments) for usr in candidates]
             self.add(name, at, Outcome.RESOLVED, found, "", condition)
-        elif not qualifier and self.own_class is not None and self.methods(self.own_class, last, count):
-            self.add(name, at, Outcome.RESOLVED, self.methods(self.own_class, last, count), "", condition)
         else:
-            self.add(name, at, Outcome.EXTERNAL if not qualifier else Outcome.UNRESOLVED, (),
-                     "" if not qualifier else f"{qualifier} is not known here", condition)  # fmt: skip
+            self.add(name, at, Outcome.RESOLVED if own else Outcome.EXTERNAL, own, "", condition)
 
-    def add_member_call(self, node: Node, callee: Node, count: int, scope: dict[str, _Local], condition: str) -> None:
+    def add_qualified_call(
+        self, qualifier: str, last: str, at: tuple[int, int, int], callee: Node, count: int, scope: Scope,
+        condition: str,
+    ) -> None:  # fmt: skip
+        """Add a call of ``qualifier::last``, whose qualifier is a class or a namespace."""
+        name = f"{qualifier}::{last}"
+        where = self.where(scope)
+        types = self.types.of_spelling(qualifier, where)
+        found = self.methods(types, last, count)
+        if not found and (types.unknown or types.instances):
+            types = self.types.of_spelling(qualifier, replace(where, deep=True))
+            found = self.methods(types, last, count, deep=True)
+        if found:
+            self.add(name, at, Outcome.RESOLVED, found, "", condition)
+        elif types.library and not types.instances and not types.unknown:
+            candidates = self.in_namespace(qualifier, last, count)
+            self.add(name, at, Outcome.RESOLVED if candidates else Outcome.EXTERNAL, candidates, "", condition)
+        elif qualifier in self.template_parameters():
+            self.add(name, at, Outcome.UNRESOLVED, (), f"depends on template parameter {qualifier}", condition)
+        else:
+            reason = types.unknown or f"{qualifier} declares no member {last}"
+            self.add(name, at, Outcome.UNRESOLVED, (), f"{qualifier} is {types.unknown}" if types.unknown else reason,
+                     condition)  # fmt: skip
+
+    def in_namespace(self, qualifier: str, name: str, count: int) -> list[Found]:
+        """Return the checkout's functions of a namespace that no declaration in sight names."""
+        usrs = [
+            usr
+            for usr in self.reader.functions_by_name.get(name, ())
+            if f"::{self.unit.declarations[usr].qualified_name}".endswith(f"::{qualifier}::{name}")
+        ]
+        fitting = self.fitting(usrs, count)
+        confidence = Confidence.INFERRED if len(fitting) == 1 else Confidence.AMBIGUOUS
+        return [Found(usr, How.OVERLOAD, confidence) for usr in fitting]
+
+    def add_object_call(
+        self, name: str, at: tuple[int, int, int], callee: Node, count: int, scope: Scope, condition: str, reason: str
+    ) -> None:
+        """Add a call of an object: of its ``operator()``."""
+        where = self.where(scope)
+        types = self.types.of_node(callee, where)
+        found = self.methods(types, "operator()", count)
+        if not found and types.unknown and not types.library and not types.instances and self.callable_with(count):
+            types = self.types.of_node(callee, replace(where, deep=True))
+            found = self.methods(types, "operator()", count, deep=True)
+            if types.local and not found and not types.unknown:
+                return  # a lambda: its body is part of the function that writes it
+        if found:
+            self.add(name, at, Outcome.RESOLVED, found, "", condition)
+        elif types.library or types.instances or not self.callable_with(count):
+            self.add(name, at, Outcome.EXTERNAL, (), "", condition)
+        else:
+            reason = reason or f"{name} is called, and its type is {types.unknown}"
+            self.add(name, at, Outcome.UNRESOLVED, (), reason, condition)
+
+    def add_member_call(self, node: Node, callee: Node, count: int, scope: Scope, condition: str) -> None:
         name_at = self.member_position(callee)
         at = (callee.file, name_at, node.end)
         written = self.written(callee)
@@ -249,57 +327,113 @@ class _BodyReader:
             outcome, found, reason = self.choose(callee, count)
             self.add(written, at, outcome, found, reason, condition)
             return
-        base = self.type_of(callee.children[0], scope)
-        if isinstance(base, Class):
-            found = self.methods(base, callee.text, count, self.arguments_of_member(callee))
-            if found:
-                self.add(written, at, Outcome.RESOLVED, found, "", condition)
-            elif any(base_type.class_usr not in self.unit.classes for base_type in base.bases):
-                self.add(written, at, Outcome.EXTERNAL, (), "", condition)
-            else:
-                reason = f"{base.declaration.name} declares no member {callee.text}"
-                self.add(written, at, Outcome.UNRESOLVED, (), reason, condition)
-        elif base == _LIBRARY or callee.text not in self.reader.method_names:
+        base = callee.children[0]
+        if base.kind == "this" and "::" in callee.text:
+            qualifier, _, last = callee.text.rpartition("::")
+            self.add_qualified_call(qualifier, last, at, callee, count, scope, condition)
+            return
+        arguments = self.arguments_of_member(callee)
+        where = self.where(scope)
+        types = self.types.of_node(base, where)
+        found = self.methods(types, callee.text, count, arguments)
+        if not found and callee.text in self.reader.method_names and not (types.library and not types.instances):
+            types = self.types.of_node(base, replace(where, deep=True))
+            found = self.methods(types, callee.text, count, arguments, deep=True)
+        if found:
+            self.add(written, at, Outcome.RESOLVED, found, "", condition)
+        elif callee.text not in self.reader.method_names or (types.library and not types.unknown):
             self.add(written, at, Outcome.EXTERNAL, (), "", condition)  # no class of the checkout has such a member
+        elif types.instances and not types.unknown:
+            bases = join([self.types.bases(instance, True) for instance in types.instances])
+            class_ = self.unit.classes[types.instances[0].usr].declaration.name
+            outcome = Outcome.EXTERNAL if bases.library else Outcome.UNRESOLVED
+            self.add(written, at, outcome, (), "" if bases.library else f"{class_} declares no member {callee.text}",
+                     condition)  # fmt: skip
         else:
-            self.add(written, at, Outcome.UNRESOLVED, (), f"a member of something whose type is {base}", condition)
+            reason = f"a member of something whose type is {types.unknown}"
+            self.add(written, at, Outcome.UNRESOLVED, (), reason, condition)
 
     def arguments_of_member(self, callee: Node) -> tuple[str, ...]:
         return tuple([self.text(child) or child.text for child in callee.children[1:]])
 
-    def add_construct(self, node: Node, condition: str) -> None:
-        usr = self.class_usr_of(node.type)
-        class_ = self.unit.classes.get(usr) if usr else None
-        if class_ is None:
-            return
-        found = self.methods(class_, class_.declaration.name, len(node.children))
-        found = [Found(f.usr, How.CONSTRUCTOR, f.confidence, None, f.template_arguments) for f in found]
-        if found:
-            self.add(node.text or class_.declaration.name, (node.file, node.start, node.end), Outcome.RESOLVED, found,
-                     "", condition)  # fmt: skip
+    def add_construct(self, node: Node, scope: Scope, condition: str) -> None:
+        types = self.types.of_type(node.type, self.where(scope))
+        usrs: dict[str, Found] = {}
+        for usr in types.usrs:
+            name = self.unit.classes[usr].declaration.name
+            for found in self.methods(Types((Instance(usr),)), name, len(node.children), inherited=False):
+                usrs[found.usr] = replace(found, how=How.CONSTRUCTOR)
+        sure = len(usrs) == 1 and not types.library and not types.unknown
+        constructors = [f if sure else replace(f, confidence=Confidence.AMBIGUOUS) for f in usrs.values()]
+        if constructors:
+            written = node.text or self.unit.classes[types.usrs[0]].declaration.name
+            at = (node.file, node.start, node.end)
+            self.add(written, at, Outcome.RESOLVED, constructors, "", condition)
 
-    def add_launch(self, node: Node, scope: dict[str, _Local], condition: str) -> None:
+    # -- kernels ------------------------------------------------------------------------------------------------------
+    def add_launch(self, node: Node, scope: Scope, condition: str) -> None:
         callee = node.children[0]
         at = (callee.file, callee.start, node.end)
-        if callee.kind == "name" and callee.targets:
-            found = [
-                Found(usr, How.LAUNCH, Confidence.EXACT if len(callee.targets) == 1 else Confidence.AMBIGUOUS, None,
-                      self.arguments(callee))
-                for usr in callee.targets if self.unit.is_inside(usr)
-            ]  # fmt: skip
-        else:
-            local = scope.get(callee.text)
-            found = [
-                Found(f.usr, How.LAUNCH, f.confidence, local.place if local else None, f.template_arguments)
-                for f in self.function_pointer(local.node if local else None, scope)
-            ]
+        local = scope.get(callee.text) if callee.kind == "name" and not callee.targets else None
+        found = [
+            Found(f.usr, How.LAUNCH, f.confidence, local.place if local else f.through, f.template_arguments)
+            for f in self.function_pointer(local.node if local else callee, scope)
+        ]
+        if callee.targets:  # the kernel is named where it is launched
+            inside = {usr for usr in callee.targets if self.unit.is_inside(usr)}
+            found = [replace(f, through=None) if f.usr in inside else f for f in found]
         written = callee.text or self.text(callee, 60)
         if found:
             self.add(written, at, Outcome.RESOLVED, found, "", condition)
         else:
-            self.add(
-                written, at, Outcome.UNRESOLVED, (), "launches something that no declaration here names", condition
-            )
+            reason = "launches something that no declaration here names"
+            self.add(written, at, Outcome.UNRESOLVED, (), reason, condition)
+
+    def started(self, node: Node, callee: Node, scope: Scope) -> list[Found]:
+        """Return the kernels that a call of a library function starts."""
+        starter = STARTERS.get(self.library_name(callee))
+        if starter is None:
+            return []
+        if starter.template_argument >= 0:
+            found = self.run_by(callee.children, starter.template_argument, scope)
+        elif starter.argument + 1 < len(node.children):
+            found = self.function_pointer(node.children[starter.argument + 1], scope)
+        else:
+            found = []
+        return [replace(f, how=How.LAUNCH) for f in found]
+
+    def library_name(self, node: Node) -> str:
+        declaration = self.unit.declarations.get(node.targets[0]) if node.targets else None
+        return declaration.qualified_name if declaration is not None else ""
+
+    def run_by(self, arguments: tuple[Node, ...], position: int, scope: Scope) -> list[Found]:
+        """Return what a library's kernel runs: ``operator()`` of the class that is its template argument."""
+        if position >= len(arguments):
+            return []
+        argument = arguments[position]
+        types = self.types.of_written(argument, replace(self.where(scope), deep=True))
+        runs = [usr for instance in types.instances for usr in self.runs(instance)]
+        sure = len(set(runs)) == 1 and not types.unknown
+        confidence = Confidence.INFERRED if sure else Confidence.AMBIGUOUS
+        named = scope.get(argument.text)
+        through = named.place if named is not None else (argument.file, argument.start)
+        written = (self.text(argument) or argument.text,)
+        return [Found(usr, How.KERNEL_POINTER, confidence, through, written) for usr in dict.fromkeys(runs)]
+
+    def runs(self, instance: Instance) -> list[str]:
+        """Return ``operator()`` of a class; of its base where the class only guards the base's.
+
+        ``template <class K> struct Guarded : K`` hands the call on in the compilation for the right device only, so
+        that its own operator is empty in any other.
+        """
+        class_ = self.unit.classes[instance.usr]
+        own = [usr for name, usr in class_.methods if name == "operator()"]
+        if own and any(base.spelling in class_.template_parameters for base in class_.bases):
+            if any(self.reader.visited(key) for usr in own for key in self.unit.by_usr.get(usr, ())):
+                return own
+            bases = self.types.bases(instance, True)
+            return [usr for base in bases.instances for usr in self.runs(base)] or own
+        return own or [usr for base in self.types.bases(instance, True).instances for usr in self.runs(base)]
 
     def add_kernel_pointer(self, node: Node, condition: str) -> None:
         kernels = [usr for usr in node.targets if "global" in self.attributes(usr)]
@@ -308,7 +442,7 @@ class _BodyReader:
             found = [Found(usr, How.KERNEL_POINTER, confidence, None, self.arguments(node)) for usr in kernels]
             self.add(f"&{node.text}", (node.file, node.start, node.end), Outcome.RESOLVED, found, "", condition)
 
-    def function_pointer(self, node: Node | None, scope: dict[str, _Local]) -> list[Found]:
+    def function_pointer(self, node: Node | None, scope: Scope) -> list[Found]:
         """Return the functions that the initialiser of a function-pointer variable names."""
         if node is None:
             return []
@@ -324,11 +458,23 @@ class _BodyReader:
         if not node.targets and node.text in scope:
             return self.function_pointer(scope[node.text].node, scope)
         inside = [usr for usr in node.targets if self.unit.is_inside(usr)]
+        if not inside and self.library_name(node) in RUNS_OPERATOR_OF:
+            return self.run_by(node.children, RUNS_OPERATOR_OF[self.library_name(node)], scope)
         confidence = Confidence.EXACT if len(inside) == 1 else Confidence.AMBIGUOUS
         through = (node.file, node.start)
         return [Found(usr, How.KERNEL_POINTER, confidence, through, self.arguments(node)) for usr in inside]
 
     # -- choosing among declarations ----------------------------------------------------------------------------------
+    def where(self, scope: Scope) -> Where:
+        return _where(self.function, scope, deep=False)
+
+    def own(self) -> Types:
+        return Types((Instance(self.function.declaration.parent),))
+
+    def template_parameters(self) -> set[str]:
+        own = self.own_class.template_parameters if self.own_class is not None else ()
+        return {*self.function.template_parameters, *own}
+
     def attributes(self, usr: str) -> tuple[str, ...]:
         return tuple([a for key in self.unit.by_usr.get(usr, ()) for a in self.unit.functions[key].attributes])
 
@@ -341,14 +487,16 @@ class _BodyReader:
             return Outcome.EXTERNAL, [], ""
         if not callable_:  # a data member that is called
             field = declared[0]
-            owner = self.unit.classes.get(field.parent) if field is not None else None
-            type_ = self.field_of(owner, callee.text, {}) if owner is not None else "not known"
-            if isinstance(type_, Class):
-                found = self.methods(type_, "operator()", count)
-                return (Outcome.RESOLVED, found, "") if found else (Outcome.EXTERNAL, [], "")
-            if type_ == _LIBRARY:
+            owner = field.parent if field is not None else ""
+            types = unknown()
+            if owner in self.unit.classes:
+                types = self.types.field(Instance(owner), callee.text, deep=self.callable_with(count))
+            found = self.methods(types, "operator()", count)
+            if found:
+                return Outcome.RESOLVED, found, ""
+            if types.library or types.instances:
                 return Outcome.EXTERNAL, [], ""
-            return Outcome.UNRESOLVED, [], f"{callee.text} is called, and its type is {type_}"
+            return Outcome.UNRESOLVED, [], f"{callee.text} is called, and its type is {types.unknown}"
         arguments = self.arguments(callee) if callee.kind == "name" else self.arguments_of_member(callee)
         if len(callee.targets) == 1:
             if callee.text2 != "overloaded":
@@ -376,148 +524,27 @@ class _BodyReader:
                 return True
         return not keys
 
-    # -- types --------------------------------------------------------------------------------------------------------
-    def methods(self, class_: Class, name: str, count: int, arguments: tuple[str, ...] = ()) -> list[Found]:
-        """Return the member functions of a class or of its bases that have this name and take so many arguments."""
-        family = [class_, *self.specializations(class_.declaration)]
-        usrs = [usr for member in family for method, usr in member.methods if method == name]
-        fitting = self.fitting(usrs, count) or usrs
-        if fitting:
-            confidence = Confidence.EXACT if len(fitting) == 1 else Confidence.AMBIGUOUS
-            return [Found(usr, How.MEMBER, confidence, None, arguments) for usr in fitting]
-        for base in class_.bases:
-            inherited = self.unit.classes.get(self.class_usr_of(base))
-            if inherited is not None and inherited is not class_:
-                found = self.methods(inherited, name, count, arguments)
-                if found:
-                    return found
-        return []
+    def methods(
+        self, types: Types, name: str, count: int, arguments: tuple[str, ...] = (), *, deep: bool = False,
+        inherited: bool = True,
+    ) -> list[Found]:  # fmt: skip
+        """Return the member functions of this name that take so many arguments, of every class that a type can be."""
+        usrs: dict[str, None] = {}
+        for instance in types.instances:
+            for _, family in self.types.family(instance, deep):
+                named = [usr for member in family for method, usr in member.methods if method == name]
+                if named:
+                    usrs.update(dict.fromkeys(self.fitting(named, count) or named))
+                    break
+                if not inherited:
+                    break
+        sure = len(usrs) == 1 and not types.library and not types.unknown
+        one = Confidence.INFERRED if deep else Confidence.EXACT
+        return [Found(usr, How.MEMBER, one if sure else Confidence.AMBIGUOUS, None, arguments) for usr in usrs]
 
     def callable_with(self, count: int) -> bool:
         """Tell whether an object of any class of the checkout can be called with so many arguments."""
-        operators = [
-            usr for class_ in self.unit.classes.values() for name, usr in class_.methods if name == "operator()"
-        ]
-        return bool(self.fitting(operators, count))
-
-    def specializations(self, declaration: Declaration) -> list[Class]:
-        return [class_ for class_ in self.unit.classes.values() if class_.declaration.primary == declaration.usr]
-
-    def class_usr_of(self, type_: TypeRef | None) -> str:
-        if type_ is None or not type_.class_usr:
-            return ""
-        if type_.class_usr in self.unit.classes:
-            return type_.class_usr
-        declaration = self.unit.declarations.get(type_.class_usr)
-        return declaration.primary if declaration is not None and declaration.primary else type_.class_usr
-
-    def class_of_type(self, type_: TypeRef | None, scope: dict[str, _Local], depth: int = 0) -> Class | str:
-        """Return the checkout's class that a type names, ``library``, or a description of why it is not known."""
-        if type_ is None or depth > 8:
-            return "not known"
-        usr = self.class_usr_of(type_)
-        if usr:
-            class_ = self.unit.classes.get(usr)
-            if class_ is not None:
-                return class_
-            declaration = self.unit.declarations.get(usr)
-            return _LIBRARY if declaration is None or not declaration.inside else "only declared"
-        spelling = re.sub(r"\b(?:const|volatile|typename|struct|class)\b|[&*]", " ", type_.spelling).strip()
-        if spelling in ("auto", "") or spelling.startswith("(lambda"):
-            return "not known"
-        if spelling.startswith("decltype("):
-            called = _WORD.search(spelling, len("decltype("))
-            known = called is not None and (called.group() in self.reader.functions_by_name or called.group() in scope)
-            return "not known" if known else _LIBRARY
-        return self.class_named(spelling, scope, depth)
-
-    def class_named(self, spelling: str, scope: dict[str, _Local], depth: int = 0) -> Class | str:
-        """Return the class that a written type names, by local and member aliases and by the name itself."""
-        head = re.sub(r"<.*", "", spelling, flags=re.DOTALL)
-        last = head.split("::")[-1].strip()
-        first = head.split("::")[0].strip()
-        if "::" not in head:
-            local = scope.get(last)
-            if local is not None and local.node is None and local.type is not None and local.type.spelling != spelling:
-                return self.class_of_type(local.type, scope, depth + 1)
-            own = dict(self.own_class.aliases).get(last) if self.own_class is not None else None
-            if own is not None and own.spelling != spelling:
-                return self.class_of_type(own, scope, depth + 1)
-        if last in self.template_parameters and "::" not in head:
-            return f"the template parameter {last}"
-        if "::" not in head and last in self.reader.aliases:
-            return self.class_of_type(self.reader.aliases[last], scope, depth + 1)
-        if first in self.template_parameters or (first in scope and "::" in head):
-            types = self.reader.member_aliases.get(last, [])
-            classes = {id(c): c for c in (self.class_of_type(t, {}, depth + 1) for t in types)}
-            if len(classes) == 1:
-                return next(iter(classes.values()))
-            return f"{last} of the template parameter {first}"
-        usrs = self.reader.classes_by_name.get(last, [])
-        primary = [usr for usr in usrs if not self.unit.classes[usr].declaration.primary]
-        if len(primary) == 1:
-            return self.unit.classes[primary[0]]
-        return _LIBRARY if not usrs else f"one of {len(usrs)} classes named {last}"
-
-    def type_of(self, node: Node, scope: dict[str, _Local], depth: int = 0) -> Class | str:
-        """Return the class of an expression's value, ``library``, or why it is not known."""
-        if depth > 12:
-            return "not known"
-        kind = node.kind
-        if kind == "this":
-            return self.own_class if self.own_class is not None else "not known"
-        if kind == "name":
-            local = scope.get(node.text)
-            if local is not None:
-                declared = self.class_of_type(local.type, scope)
-                if isinstance(declared, Class) or local.node is None:
-                    return declared
-                inferred = self.type_of(local.node, scope, depth + 1)
-                return inferred if isinstance(inferred, Class) or inferred == _LIBRARY else declared
-            if node.targets:
-                declarations = [self.unit.declarations.get(usr) for usr in node.targets]
-                return "not known" if any(d is not None and d.inside for d in declarations) else _LIBRARY
-            return self.field_of(self.own_class, node.text, scope) if self.own_class is not None else "not known"
-        if kind == "member":
-            base = self.type_of(node.children[0], scope, depth + 1) if node.children else "not known"
-            return self.field_of(base, node.text, scope) if isinstance(base, Class) else base
-        if kind == "construct" or (kind in ("cast", "list") and node.type is not None):
-            return self.class_of_type(node.type, scope)
-        if kind == "call" and node.children:
-            callee = node.children[0]
-            if callee.kind == "name":
-                inside = [usr for usr in callee.targets if self.unit.is_inside(usr)]
-                if callee.targets and not inside:
-                    return _LIBRARY
-                if callee.targets:
-                    return "the result of " + callee.text
-                return self.type_of(callee, scope, depth + 1) if callee.text in scope else "not known"
-            if callee.kind == "member":
-                base = self.type_of(callee.children[0], scope, depth + 1)
-                return base if base == _LIBRARY else f"the result of {callee.text}"
-            return self.type_of(callee, scope, depth + 1)
-        if kind in ("unary", "index", "assign") and node.children:
-            return self.type_of(node.children[0], scope, depth + 1)
-        if kind in ("binary", "conditional"):
-            for child in node.children:
-                type_ = self.type_of(child, scope, depth + 1)
-                if isinstance(type_, Class) or type_ == _LIBRARY:
-                    return type_
-        if kind == "literal":
-            return _LIBRARY
-        return "not known"
-
-    def field_of(self, class_: Class | str | None, name: str, scope: dict[str, _Local]) -> Class | str:
-        if not isinstance(class_, Class):
-            return "not known"
-        for field, type_ in class_.fields:
-            if field == name:
-                return self.class_of_type(type_, scope)
-        for base in class_.bases:
-            inherited = self.unit.classes.get(self.class_usr_of(base))
-            if inherited is not None and inherited is not class_:
-                return self.field_of(inherited, name, scope)
-        return "not known"
+        return bool(self.fitting(self.reader.call_operators, count))
 
     # -- text ---------------------------------------------------------------------------------------------------------
     def written(self, node: Node) -> str:

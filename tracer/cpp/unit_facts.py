@@ -24,8 +24,8 @@ class UnitFacts:
     def __init__(self, unit: Unit) -> None:
         """Keep the unit; bodies are read when asked for."""
         self.unit = unit
-        self.reader = CallReader(unit)
         self.bodies: dict[int, Node | None] = {}
+        self.reader = CallReader(unit, self.tree)
         self._facts: dict[int, BodyFact] = {}
 
     def outline(self) -> OutlineFact:
@@ -63,7 +63,7 @@ class UnitFacts:
         node = self.tree(key)
         if node is None:
             return BodyFact((), ())
-        calls = self.reader.calls(self.unit.functions[key], node)
+        calls = self.reader.calls(self.unit.functions[key])
         does = _does(node, calls) | self._done_by_objects(node)
         return BodyFact(tuple(self._call(call) for call in calls), tuple(sorted(does)))
 
@@ -76,7 +76,7 @@ class UnitFacts:
                 for key in self.unit.by_usr.get(usr, ()) if name == "operator()" else ():
                     operator = self.tree(key)
                     if operator is not None:
-                        found |= _does(operator, self.reader.calls(self.unit.functions[key], operator))
+                        found |= _does(operator, self.reader.calls(self.unit.functions[key]))
         return found
 
     def tree(self, key: int) -> Node | None:
