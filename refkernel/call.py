@@ -126,7 +126,7 @@ def default_tiles(kernel: str, head_dim: int) -> tuple[int, int]:
         # The largest that need no more than 255 registers a thread.
         width = padded_head_dim(head_dim)
         return (128, 64) if width <= 64 else (128, 32) if width <= 128 else (64, 64)
-    return (64, 64)
+    return (64, 64) if padded_head_dim(head_dim) <= 128 else (32, 32)  # more would not fit into an SM's shared memory
 
 
 def _shape(q: Tensor, k: Tensor, options: Options) -> AttentionShape:

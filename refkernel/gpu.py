@@ -150,7 +150,10 @@ def traffic(implementation: str, workload: Workload) -> Traffic:
         "refkernel.gpu", "--profile", implementation, "--workload", json.dumps(asdict(workload)),
     ]  # fmt: skip
     result = subprocess.run(command, capture_output=True, text=True, check=False)
-    totals = sum_metrics(result.stdout)
+    try:
+        totals = sum_metrics(result.stdout)
+    except (KeyError, ValueError) as error:
+        return Traffic(implementation, workload, None, None, f"ncu's output has another form: {error!r}")
     if result.returncode != 0 or set(totals) != set(METRICS):
         told = (result.stdout + result.stderr).strip().splitlines()[-3:]
         return Traffic(implementation, workload, None, None, "ncu failed: " + " / ".join(told))

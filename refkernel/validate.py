@@ -31,6 +31,7 @@ from refkernel.build import (
     padded_head_dim,
 )
 from refkernel.cases import Case, full_cases, quick_cases
+from refkernel.library import load
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -101,7 +102,8 @@ class ValidationReport:
         build_seconds: how long that took.
         run_seconds: how long the cases took.
         gpu: name of the GPU that PyTorch sees, or None.
-        rows: one per case.
+        rows: one per case that was run.
+        skipped: cases whose tiles need more shared memory than the GPU has, one line each; none on the CPU.
     """
 
     full: bool
@@ -113,6 +115,7 @@ class ValidationReport:
     run_seconds: float
     gpu: str | None
     rows: tuple[Row, ...]
+    skipped: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -162,20 +165,29 @@ def validate(
     started = time.perf_counter()
     build_all(missing)
     built = time.perf_counter()
-    rows = []
+    rows, skipped = [], []
+    available = None if device == CPU else int(torch.cuda.get_device_properties().shared_memory_per_block_optin)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # the tensors are small: PyTorch's threads would only wait for each other
     try:
         for number, case in enumerate(chosen):
             tell(f"{number + 1} of {len(chosen)}: {case.kernel} {case.dtype} {case.mask}")
+            needed = load(configuration_of(case, target)).shared_bytes
+            if available is not None and needed > available:
+                skipped.append(
+                    f"{case.kernel} {case.dtype} {case.block_m} x {case.block_n}, d = {case.head_dim}: "
+                    f"{needed} bytes of shared memory, the GPU has {available}"
+                )
+                continue
             rows.append(Row(case, _measure(case, seed + number, device)))
     finally:
         torch.set_num_threads(threads)
     finished = time.perf_counter()
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
     return ValidationReport(
-        full, seed, device, compiler.version, len(missing), built - started, finished - built, gpu, tuple(rows)
-    )
+        full, seed, device, compiler.version, len(missing), built - started, finished - built, gpu, tuple(rows),
+        tuple(skipped),
+    )  # fmt: skip
 
 
 def configuration_of(case: Case, target: str = CPU) -> Configuration:
@@ -340,7 +352,7 @@ def to_json(report: ValidationReport) -> str:
     ]
     head = {"schema": SCHEMA, "passed": report.passed} | {
         name: getattr(report, name)
-        for name in ("full", "seed", "device", "compiler", "built", "build_seconds", "run_seconds", "gpu")
+        for name in ("full", "seed", "device", "compiler", "built", "build_seconds", "run_seconds", "gpu", "skipped")
     }
     return json.dumps(head | {"rows": rows}, indent=1)
 
@@ -370,9 +382,9 @@ def _summary(report: ValidationReport) -> str:
     kept = sum(row.passed for row in report.rows)
     built = f"{report.built} kernels built in {report.build_seconds:.1f} s" if report.built else "built before"
     gpu = f"GPU: {report.gpu}" if report.gpu else "GPU: none found (make gpu)"
-    return "      ".join(
-        (f"{kept} of {len(report.rows)} within bounds", f"seed {report.seed}", f"{report.compiler}; {built}", gpu)
-    )
+    skipped = f", {len(report.skipped)} do not fit this GPU" if report.skipped else ""
+    counts = f"{kept} of {len(report.rows)} within bounds{skipped}"
+    return "      ".join((counts, f"seed {report.seed}", f"{report.compiler}; {built}", gpu))
 
 
 def render_text(report: ValidationReport) -> str:

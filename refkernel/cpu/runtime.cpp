@@ -25,7 +25,9 @@ __thread BlockView* block = nullptr;
 
 namespace {
 
-bool same(const Site& a, const Site& b) { return a.line == b.line && !std::strcmp(a.file, b.file); }
+bool same(const Site& a, const Site& b) {
+  return a.line == b.line && (a.file == b.file || !std::strcmp(a.file, b.file));
+}
 
 std::string text(const Site& site) {
   const char* slash = std::strrchr(site.file, '/');

@@ -101,6 +101,13 @@ def test_a_broken_bound_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     assert json.loads(validate.to_json(report))["passed"] is False
 
 
+def test_cases_that_do_not_fit_a_gpu_are_named_in_the_summary() -> None:
+    row = Row(quick_cases()[0], (Measurement("O", 1e-7, 5e-6, 1e-7), Measurement("LSE", 0.0, 5e-6, None)))
+    report = replace(report_of(row), skipped=("flash_attention_2_forward fp32 64 x 256, d = 64: 215296 bytes",))
+    assert "1 of 1 within bounds, 1 do not fit this GPU" in validate.render_text(report)
+    assert json.loads(validate.to_json(report))["skipped"] == list(report.skipped)
+
+
 def test_nan_never_passes() -> None:
     wanted = torch.zeros(3, dtype=torch.float64)
     assert validate.largest_error(torch.tensor([0.0, float("nan"), 0.0]), wanted) == float("inf")
