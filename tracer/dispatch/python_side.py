@@ -89,13 +89,14 @@ class PythonRunner:
     Attributes:
         program: the checkout.
         device: what ``torch.cuda`` answers.
+        modules: syntax trees by file, shared between runners so that each file is parsed once.
         decisions: conditions on the way.
     """
 
     program: Program
     device: Device
+    modules: dict[str, ast.Module] = field(default_factory=dict)
     decisions: list[Decision] = field(default_factory=list)
-    _modules: dict[str, ast.Module] = field(default_factory=dict)
     _route: list[tuple[str, Location]] = field(default_factory=list)
     _steps: int = 0
 
@@ -137,11 +138,11 @@ class PythonRunner:
     # -- functions ----------------------------------------------------------------------------------------------------
     def _function(self, id: str) -> ast.FunctionDef:
         _, file, qualname = id.split(":", 2)
-        if file not in self._modules:
-            self._modules[file] = ast.parse(self.program.checkout.read_text(file))
+        if file not in self.modules:
+            self.modules[file] = ast.parse(self.program.checkout.read_text(file))
         line = self.program.definition(id).location.line
         name = qualname.rpartition(".")[2].partition("#")[0]
-        for node in ast.walk(self._modules[file]):
+        for node in ast.walk(self.modules[file]):
             if isinstance(node, ast.FunctionDef) and node.name == name and node.lineno == line:
                 return node
         raise Unsupported(f"{qualname}, which is no plain function", self.program.definition(id).location)
@@ -268,7 +269,7 @@ class PythonRunner:
             if node.id in scope.names:
                 return scope.names[node.id]
             scope = scope.enclosing
-        for statement in self._modules[frame.file].body:
+        for statement in self.modules[frame.file].body:
             if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant):
                 if any(isinstance(target, ast.Name) and target.id == node.id for target in statement.targets):
                     return statement.value.value

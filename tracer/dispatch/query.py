@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -68,6 +69,7 @@ class Dispatcher:
         self.engine = Engine(self.host)
         self._entries: dict[str, Code] = {}
         self._python_entries: dict[str, str | None] = {}
+        self.python_modules: dict[str, ast.Module] = {}
 
     def close(self) -> None:
         """Keep what was read for the next run."""

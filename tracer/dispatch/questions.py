@@ -233,7 +233,7 @@ def ask(
         given = arguments(question, [p.text for p in code.parameters], optional, question.entry)
         call = Call(question.entry, {name: _argument(value) for name, value in given.items()})
         return _answered(dispatcher, question, call, device, None, explain, outcomes)
-    runner = PythonRunner(program, device)
+    runner = PythonRunner(program, device, dispatcher.python_modules)
     names, defaults = runner.parameters(definition)
     given = arguments(question, names, defaults, question.entry)
     objects = {k: TensorObject.of(v) if isinstance(v, Tensor) else v for k, v in given.items()}

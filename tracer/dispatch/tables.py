@@ -266,7 +266,7 @@ def _drift(dispatcher: Dispatcher, program: Program) -> tuple[tuple[Drift, ...],
         for device in gpu_classes():
             for dropout in (False, True):
                 for causal in (False, True):
-                    runner = PythonRunner(program, device)
+                    runner = PythonRunner(program, device, dispatcher.python_modules)
                     try:
                         value = runner.call(definition.id, ("cuda:0", head_dim, dropout, causal), {}, None)
                     except PythonRefusal:
