@@ -361,7 +361,7 @@ class _BodyReader:
         usrs: dict[str, Found] = {}
         for usr in types.usrs:
             name = self.unit.classes[usr].declaration.name
-            for found in self.methods(Types((Instance(usr),)), name, len(node.children), inherited=False):
+            for found in self.methods(Types((Instance(usr),)), name, len(node.children)):
                 usrs[found.usr] = replace(found, how=How.CONSTRUCTOR)
         sure = len(usrs) == 1 and not types.library and not types.unknown
         constructors = [f if sure else replace(f, confidence=Confidence.AMBIGUOUS) for f in usrs.values()]
@@ -525,19 +525,13 @@ class _BodyReader:
         return not keys
 
     def methods(
-        self, types: Types, name: str, count: int, arguments: tuple[str, ...] = (), *, deep: bool = False,
-        inherited: bool = True,
-    ) -> list[Found]:  # fmt: skip
+        self, types: Types, name: str, count: int, arguments: tuple[str, ...] = (), *, deep: bool = False
+    ) -> list[Found]:
         """Return the member functions of this name that take so many arguments, of every class that a type can be."""
         usrs: dict[str, None] = {}
         for instance in types.instances:
-            for _, family in self.types.family(instance, deep):
-                named = [usr for member in family for method, usr in member.methods if method == name]
-                if named:
-                    usrs.update(dict.fromkeys(self.fitting(named, count) or named))
-                    break
-                if not inherited:
-                    break
+            for named in self.types.methods(instance, name, deep):
+                usrs.update(dict.fromkeys(self.fitting(named, count) or named))
         sure = len(usrs) == 1 and not types.library and not types.unknown
         one = Confidence.INFERRED if deep else Confidence.EXACT
         return [Found(usr, How.MEMBER, one if sure else Confidence.AMBIGUOUS, None, arguments) for usr in usrs]

@@ -8,7 +8,7 @@ Only a reader that looks ``deep`` asks for the latter, because that means to rea
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from tracer.cpp import slices
 from tracer.cpp.library import CONDITIONAL_TYPES, RETURNS_ARGUMENT
 from tracer.cpp.scopes import Local
-from tracer.cpp.tree import Class, Function, Node, TypeRef
+from tracer.cpp.tree import Function, Node, TypeRef
 
 if TYPE_CHECKING:
     from tracer.cpp.convert import Unit
@@ -377,26 +377,39 @@ class TypeReader:
         return join(found)
 
     # -- classes ------------------------------------------------------------------------------------------------------
-    def family(self, instance: Instance, deep: bool, depth: int = 0) -> Iterator[tuple[Instance, list[Class]]]:
-        """Yield a class and then its bases, each with its specializations."""
-        class_ = self.unit.classes[instance.usr]
-        yield instance, [class_, *(self.unit.classes[usr] for usr in self.specialized.get(instance.usr, ()))]
-        for base in self.bases(instance, deep).instances:
-            if base.usr != instance.usr and depth < _MAX_DEPTH:
-                yield from self.family(base, deep, depth + 1)
+    def methods(self, instance: Instance, name: str, deep: bool, depth: int = 0) -> list[list[str]]:
+        """Return the member functions of a name: of the class and its specializations, else of each base that has any.
+
+        What specializations inherit are alternatives of each other, so every list holds the overloads of one class.
+        """
+        family = (instance.usr, *self.specialized.get(instance.usr, ()))
+        own = [usr for member in family for method, usr in self.unit.classes[member].methods if method == name]
+        if own or depth > _MAX_DEPTH:
+            return [own]
+        bases = [base for base in self.bases(instance, deep).instances if base.usr != instance.usr]
+        return [overloads for base in bases for overloads in self.methods(base, name, deep, depth + 1)]
 
     def bases(self, instance: Instance, deep: bool) -> Types:
-        """Return what the base classes of a class can be."""
-        bases = self.unit.classes[instance.usr].bases
-        return join([self.of_type(base, self._of_instance(instance, deep)) for base in bases])
+        """Return what the base classes of a class and of its specializations can be."""
+        found = [
+            self.of_type(base, self._of_instance(instance, deep)) for base in self.unit.classes[instance.usr].bases
+        ]
+        for usr in self.specialized.get(instance.usr, ()):
+            found += [self.of_type(base, Where(None, usr, deep=deep)) for base in self.unit.classes[usr].bases]
+        return join(found)
 
-    def field(self, instance: Instance, name: str, deep: bool) -> Types:
+    def field(self, instance: Instance, name: str, deep: bool, depth: int = 0) -> Types:
         """Return what a data member can be."""
-        for owner, classes in self.family(instance, deep):
-            for field_name, type_ in classes[0].fields:
-                if field_name == name:
-                    return self.of_type(type_, self._of_instance(owner, deep))
-        return unknown()
+        where = self._of_instance(instance, deep)
+        own = [self.of_type(type_, where) for field, type_ in self.unit.classes[instance.usr].fields if field == name]
+        for usr in self.specialized.get(instance.usr, ()):
+            fields = self.unit.classes[usr].fields
+            own += [self.of_type(type_, Where(None, usr, deep=deep)) for field, type_ in fields if field == name]
+        if not own and depth < _MAX_DEPTH:
+            bases = [base for base in self.bases(instance, deep).instances if base.usr != instance.usr]
+            inherited = [self.field(base, name, deep, depth + 1) for base in bases]
+            own = [types for types in inherited if types.decided] or inherited
+        return join(own) if own else unknown()
 
     # -- expressions --------------------------------------------------------------------------------------------------
     def of_node(self, node: Node, where: Where, depth: int = 0) -> Types:
