@@ -15,17 +15,38 @@ class Unsupported(TracerError):
     Attributes:
         construct: what it is, by its name in the source.
         location: where it stands; None until the reader who knows the place adds it.
+        reached: the functions of the checkout that the call is inside of, the innermost first.
+        locals: numbers in the blocks of the innermost function that is not in ``reached`` yet.
     """
 
     def __init__(self, construct: str, location: Location | None = None) -> None:
         """Keep what and where."""
         self.construct, self.location = construct, location
+        self.reached: list[Reached] = []
+        self.locals: dict[str, int | float] = {}
         super().__init__(construct)
 
     def __str__(self) -> str:
         """Return the one line for a person."""
         where = f" at {self.location}" if self.location else ""
         return f"cannot follow the call{where}: {self.construct}; nothing is guessed beyond this place"
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A function that a call entered before something in it was not known.
+
+    Attributes:
+        function: its name with template arguments.
+        template_arguments: (parameter's name, argument), in order.
+        values: the numbers that its local variables held, by name.
+        location: of the function.
+    """
+
+    function: str
+    template_arguments: tuple[tuple[str, str], ...]
+    values: Mapping[str, int | float]
+    location: Location
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from tracer.dispatch.values import (
     Cell,
     Closure,
     Function,
+    Inside,
     NamedType,
     Pointer,
     Sequence,
@@ -138,12 +139,18 @@ class Expressions:
         for operand in (a, b):
             if isinstance(operand, Unknown):
                 return operand
+        if operator in ("+", "-") and isinstance(a, Pointer) and isinstance(b, Number) and a.target is not None:
+            return Pointer(
+                (a.target, "at an offset")
+            )  # somewhere in the same memory; all that is asked is whether null
         if operator in ("==", "!="):
             return numbers.boolean(self._same(a, b, node) == (operator == "=="))
         raise self.engine.unsupported(f"operator {operator} on {kind_of(a)} and {kind_of(b)}", node)
 
     def _same(self, a: Value, b: Value, node: Node) -> bool:
         if isinstance(a, Pointer) and isinstance(b, Pointer):
+            if isinstance(a.target, Inside) and isinstance(b.target, Inside):
+                raise self.engine.unsupported("a comparison of pointers into memory", node)
             return a.target is b.target
         if isinstance(a, Sequence) and isinstance(b, Sequence):
             return len(a) == len(b) and all(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tracer.cpp.tree import Node
 from tracer.dispatch import models
-from tracer.dispatch.answers import Launch, Unsupported
+from tracer.dispatch.answers import Launch, Reached, Unsupported
 from tracer.dispatch.explanation import expression_text
 from tracer.dispatch.host_code import Code, HostCode, bare
 from tracer.dispatch.mangling import demangled_name, mangled_name
@@ -204,6 +204,9 @@ class FunctionCaller:
             if isinstance(value, Number):
                 return engine.coerced(value, code.result, scope)
             return engine.coerced(value, code.result, scope) if value is not None else None
+        except Unsupported as error:
+            error.reached.append(_reached(code, scope, error))
+            raise
         except RecursionError:
             raise Unsupported(
                 f"{code.definition.name}, which calls itself too often", code.definition.location
@@ -277,6 +280,15 @@ class FunctionCaller:
         if parts is None:
             raise self.engine.unsupported("a launch whose grid or block is not known", node)
         return parts
+
+
+def _reached(code: Code, scope: Scope, error: Unsupported) -> Reached:
+    """Describe the function that an error leaves."""
+    cells = [(p.text, scope.find(p.text)) for p in code.template_parameters]
+    given = tuple((name, str(cell.value)) for name, cell in cells if cell is not None)
+    written = f"<{', '.join(value for _, value in given)}>" if given else ""
+    values, error.locals = error.locals, {}
+    return Reached(f"{code.definition.name}{written}", given, values, code.definition.location)
 
 
 def _same_argument(written: Value, given: Value) -> bool:

@@ -88,6 +88,10 @@ class Places:
         if node.targets:
             declared = self.engine.host.declaration(node.targets[0], self.engine.owner)
             value: Value
+            if arguments is not None:
+                computed = models.constant(declared.qualified_name, arguments)
+                if computed is not None:
+                    return computed
             if declared.kind in ("function", "function template", "method"):
                 value = Function(declared.qualified_name, node.targets, arguments)
             elif declared.kind in ("variable", "enumerator"):

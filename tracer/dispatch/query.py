@@ -91,10 +91,11 @@ class Dispatcher:
     def _entry_id(self, name: str) -> str:
         ids = self.host.functions_named(name)
         bound = {
-            target.id for binding in self.source.bindings() for target in binding.targets
-            if name in (binding.definition.name, binding.definition.qualified_name)
+            target.id: binding.definition for binding in self.source.bindings() for target in binding.targets
         }  # fmt: skip
-        ids = ids or sorted(bound)
+        if len(ids) != 1:  # a name that several units use, or one that only Python knows
+            called = [id for id, definition in bound.items() if name in (definition.name, definition.qualified_name)]
+            ids = [id for id in ids if id in bound] or called
         if len(ids) != 1:
             names = [binding.definition.name for binding in self.source.bindings()]
             names += [self.source.definition(t.id).name for b in self.source.bindings() for t in b.targets]
@@ -178,17 +179,27 @@ class Dispatcher:
                 found += overflows(self.engine, launch, code, given, arguments)
         return tuple(found)
 
-    def bound_call(self, function: str, values: Sequence[object]) -> Call:
+    def _in_this_build(self, function: str, binding: str) -> str:
+        """Return a function's id in a build with other macros: those can put it into another namespace."""
+        if self._own is None:
+            return function
+        for bound in self.source.bindings():
+            if bound.definition.name == binding and bound.targets:
+                return bound.targets[0].id
+        raise NameNotFound("binding", binding, f"the host code of {self.extension.name}", ())
+
+    def bound_call(self, function: str, binding: str, values: Sequence[object]) -> Call:
         """Return the call that a binding makes of the arguments that Python passes.
 
         Args:
             function: id of the C++ function.
+            binding: the name that Python calls.
             values: Python's arguments, in order.
 
         Raises:
             TracerError: Python passes another number of arguments, or one that has no form in C++.
         """
-        code = self.host.code(function)
+        code = self.host.code(self._in_this_build(function, binding))
         if len(values) > len(code.parameters):
             raise TracerError(
                 f"Python passes {len(values)} arguments, but {code.definition.name} ({code.definition.location}) has "
@@ -232,7 +243,7 @@ def _argument(value: Argument, type_: str, name: str) -> Cell:
     made: Value = TensorObject.of(value) if isinstance(value, Tensor) else _number(value) if value is not None else None
     if type_.startswith(_OPTIONAL):
         inner = arithmetic_type(type_.partition("<")[2].rpartition(">")[0])
-        return Cell(Optional(convert(made, inner) if inner and isinstance(made, Number) else made))
+        return Cell(Optional(convert(made, inner) if inner and isinstance(made, Number) else made, inner))
     number = arithmetic_type(type_)
     if number and isinstance(made, Number):
         return Cell(convert(made, number), number)

@@ -68,17 +68,18 @@ class Question:
 class _Shapes:
     """The tensors of a question, in the layout that an entry takes."""
 
-    def __init__(self, question: Question, parameters: Iterable[str]) -> None:
+    def __init__(self, question: Question, parameters: Iterable[str], optional: set[str]) -> None:
         """Tell the layout from the entry's parameters.
 
         Raises:
             TracerError: no such dtype.
         """
+        needed = {name for name in parameters if name not in optional}
         names = {name.rstrip("_") for name in parameters}
         self.q = question
         self.heads_k = question.heads if question.heads_k is None else question.heads_k
         self.seqlen_k = question.seqlen_q if question.seqlen_k is None else question.seqlen_k
-        self.varlen = any(name.startswith("cu_seqlens") for name in names)
+        self.varlen = any(name.startswith("cu_seqlens") for name in needed)
         self.cached = bool(names & {"k_cache", "kcache"})
         self.dtype = DTYPES.get(question.dtype.lower(), "")
         if not self.dtype:
@@ -120,6 +121,9 @@ class _Shapes:
     def rotary(self) -> Tensor | None:
         return Tensor((self.seqlen_k, self.q.rotary_dim // 2), self.dtype) if self.q.rotary_dim else None
 
+    def bounds(self) -> Tensor | None:
+        return Tensor((self.q.batch + 1,), "Int") if self.varlen else None
+
     def per_batch(self) -> Tensor:
         return Tensor((self.q.batch,), "Int")
 
@@ -133,9 +137,10 @@ _MEANING: dict[str, _Make] = {
     "qkv": lambda s: s.packed(3, False), "kv": lambda s: s.packed(2, True),
     "k_cache": lambda s: s.cache(), "v_cache": lambda s: s.cache(), "kcache": lambda s: s.cache(),
     "vcache": lambda s: s.cache(), "softmax_lse": lambda s: s.lse(),
-    "cu_seqlens": lambda s: Tensor((s.q.batch + 1,), "Int"), "cu_seqlens_q": lambda s: Tensor((s.q.batch + 1,), "Int"),
-    "cu_seqlens_k": lambda s: Tensor((s.q.batch + 1,), "Int"), "max_seqlen": lambda s: s.q.seqlen_q,
-    "max_seqlen_q": lambda s: s.q.seqlen_q, "max_seqlen_k": lambda s: s.seqlen_k,
+    "cu_seqlens": lambda s: s.bounds(), "cu_seqlens_q": lambda s: s.bounds(),
+    "cu_seqlens_k": lambda s: s.bounds(), "max_seqlen": lambda s: s.q.seqlen_q,
+    "max_seqlen_q": lambda s: s.q.seqlen_q if s.varlen else None,
+    "max_seqlen_k": lambda s: s.seqlen_k if s.varlen else None,
     "cache_seqlens": lambda s: s.per_batch(), "seqlens_k": lambda s: s.per_batch(),
     "block_table": lambda s: Tensor((s.q.batch, s.pages()), "Int") if s.q.page_size else None,
     "rotary_cos": lambda s: s.rotary(), "rotary_sin": lambda s: s.rotary(),
@@ -146,6 +151,7 @@ _MEANING: dict[str, _Make] = {
     "window_size_left": lambda s: s.q.window[0], "window_size_right": lambda s: s.q.window[1],
     "softcap": lambda s: float(s.q.softcap), "return_softmax": lambda s: s.q.return_softmax,
     "return_attn_probs": lambda s: s.q.return_softmax, "num_splits": lambda s: s.q.num_splits,
+    "attention_chunk": lambda s: 0, "sm_margin": lambda s: 0,
     "deterministic": lambda s: s.q.deterministic, "zero_tensors": lambda s: False,
     "rotary_interleaved": lambda s: True, "is_rotary_interleaved": lambda s: True,
     "rng_state": lambda s: Tensor((2,), "Long") if s.q.dropout else None,
@@ -172,7 +178,7 @@ def arguments(question: Question, parameters: list[str], optional: set[str], whe
     Raises:
         TracerError: the question asks for what the entry has no parameter for, or a parameter means nothing here.
     """
-    shapes = _Shapes(question, parameters)
+    shapes = _Shapes(question, parameters, optional)
     names = {name.rstrip("_") for name in parameters}
     blank = Question()
     for asked, carriers in _CARRIERS.items():
@@ -242,7 +248,7 @@ def ask(
     except PythonRefusal as refused:
         call = Call(question.entry, {name: _argument(value) for name, value in given.items() if _fits(value)})
         return Answer(question, Prediction(call, device, refused.refusal, None, ()), None)
-    call = dispatcher.bound_call(bound.function, bound.arguments)
+    call = dispatcher.bound_call(bound.function, bound.binding.name, bound.arguments)
     answer = _answered(dispatcher, question, call, device, bound, explain, outcomes)
     if explain:
         decisions = (*runner.decisions, *answer.prediction.decisions)

@@ -69,10 +69,16 @@ class Statements:
         inner = Scope(scope)
         if self.engine.run.outermost is None:
             self.engine.run.outermost = inner
-        for statement in node.children:
-            outcome = self.engine.execute(statement, inner)
-            if outcome is not None:
-                return outcome
+        try:
+            for statement in node.children:
+                outcome = self.engine.execute(statement, inner)
+                if outcome is not None:
+                    return outcome
+        except Unsupported as error:
+            for name, cell in inner.names.items():
+                if isinstance(cell.value, Number):
+                    error.locals.setdefault(name, cell.value.value)
+            raise
         return None
 
     def _refuse_unparsed(self, block: Node) -> None:

@@ -13,6 +13,7 @@ from tracer.dispatch import models, numbers
 from tracer.dispatch.answers import Unsupported
 from tracer.dispatch.explanation import expression_text
 from tracer.dispatch.numbers import Number, arithmetic_type
+from tracer.dispatch.run import Refused
 from tracer.dispatch.scope import Scope
 from tracer.dispatch.values import Cell, Function, Optional, Pointer, Symbol, Unknown, Value
 
@@ -82,8 +83,9 @@ def _of_call(engine: Engine, node: Node, scope: Scope) -> str:
         base = engine.place(callee.children[0], scope).value
         if isinstance(base, Pointer) and isinstance(base.target, Cell):
             base = base.target.value
-        if callee.text == "value" and isinstance(base, Optional) and base.cell.value is not None:
-            return _of_value(base.cell.value)
+        if callee.text in ("value", "value_or") and isinstance(base, Optional):
+            if base.cell.value is not None or base.element:
+                return base.element or _of_value(base.cell.value)
         result = models.result(base, callee.text)
         if result is not None:
             return result
@@ -96,4 +98,8 @@ def _of_call(engine: Engine, node: Node, scope: Scope) -> str:
         if isinstance(function, Symbol):
             return ""
     with engine.run.aside():
-        return _of_value(engine.evaluate(node, scope))
+        try:
+            return _of_value(engine.evaluate(node, scope))
+        except Refused:
+            text = expression_text(node)
+            raise Unsupported(f"the type of {text}, which is not evaluated", engine.location(node)) from None

@@ -66,6 +66,13 @@ NULL = Pointer(None)
 
 
 @dataclass(frozen=True, slots=True)
+class Inside:
+    """What a pointer points to after arithmetic: a place in the same memory; only that it is not null is known."""
+
+    memory: object
+
+
+@dataclass(frozen=True, slots=True)
 class Symbol:
     """A named constant that is only ever compared: an enumerator, a stream, a status."""
 
@@ -91,13 +98,18 @@ class Tuple(list[Value]):
 
 
 class Optional:
-    """A ``std::optional``."""
+    """A ``std::optional``.
 
-    __slots__ = ("cell",)
+    Attributes:
+        cell: what it holds; None for an absent value.
+        element: the arithmetic type of what it can hold; empty for another type or where that is not known.
+    """
 
-    def __init__(self, value: Value | None) -> None:
+    __slots__ = ("cell", "element")
+
+    def __init__(self, value: Value | None, element: str = "") -> None:
         """Hold a value; None for an absent one."""
-        self.cell = Cell(value)
+        self.cell, self.element = Cell(value), element
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +193,7 @@ def copied(value: Value) -> Value:
     if isinstance(value, Sequence):
         return Sequence(value)
     if isinstance(value, Optional):
-        return Optional(value.cell.value)
+        return Optional(value.cell.value, value.element)
     return value
 
 

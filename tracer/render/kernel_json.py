@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tracer.dispatch import Answer, DecodedName, Device, KernelTime, Launch, Prediction, Question, Tensor, TileTable
+from tracer.dispatch import (
+    Answer,
+    DecodedName,
+    Device,
+    KernelTime,
+    Launch,
+    Prediction,
+    Question,
+    Tensor,
+    TileTable,
+    Unsupported,
+)
 from tracer.model import Location
 
 Data = dict[str, Any]
@@ -13,6 +24,7 @@ Data = dict[str, Any]
 KERNEL = "flashtracer/kernel/1"
 KERNEL_TABLE = "flashtracer/kernel-table/1"
 DECODE = "flashtracer/decode/1"
+UNSUPPORTED = "flashtracer/kernel-unsupported/1"
 
 
 def answer(answer: Answer) -> Data:
@@ -64,6 +76,24 @@ def prediction(prediction: Prediction) -> Data:
         ],
         "note": prediction.note,
         "warnings": [{"message": row.message, "location": _location(row.location)} for row in prediction.warnings],
+    }
+
+
+def unsupported(error: Unsupported) -> Data:
+    """Return how far a call could be followed as ``flashtracer/kernel-unsupported/1``."""
+    return {
+        "schema": UNSUPPORTED,
+        "construct": error.construct,
+        "location": None if error.location is None else _location(error.location),
+        "reached": [
+            {
+                "function": row.function,
+                "template_arguments": dict(row.template_arguments),
+                "values": dict(row.values),
+                "location": _location(row.location),
+            }
+            for row in error.reached
+        ],
     }
 
 

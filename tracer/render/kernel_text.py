@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from tracer.dispatch import Answer, DecodedName, KernelTime, Launch, TileTable
+from tracer.dispatch import Answer, DecodedName, KernelTime, Launch, TileTable, Unsupported
 from tracer.render import kernel_wording as wording
 from tracer.render.escape import cells, visible
 
@@ -78,6 +78,18 @@ def _why(answer: Answer, width: int, explain: bool) -> list[Line]:
         lines.append((head + wrapped[0].rstrip(), ""))
         lines += [(" " * (len(head) + 2) + part.strip(), "dim") for part in wrapped[1:]]
     return lines
+
+
+def unsupported(error: Unsupported, *, width: int) -> str:
+    """Return how far a call could be followed: what was not known, and the functions that it was inside of."""
+    width = max(width, _NARROWEST)
+    lines: list[Line] = [(part, "") for part in _wrapped(visible(str(error)), width)]
+    for number, row in enumerate(error.reached):
+        lines += _facts("reached" if not number else "", f"{row.function} ({row.location})", width)
+        shown = ", ".join(f"{name} = {value}" for name, value in row.values.items())
+        if shown and not number:
+            lines += _facts("", shown, width)
+    return _finished(lines, color=False)
 
 
 def decoded(names: Sequence[DecodedName], *, color: bool, width: int) -> str:
