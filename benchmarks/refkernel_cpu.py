@@ -3,7 +3,8 @@
 Usage: python benchmarks/refkernel_cpu.py
 
 The emulation exists to be right and to count bytes, not to be fast; the ratio to PyTorch says what it costs. The aims
-are below five seconds for a first build, and below half a second for B = 1, H = 2, N = 1024, d = 64 in fp32 on two cores.
+are less than five seconds for a first build, and less than half a second for B = 1, H = 2, N = 1024, d = 64 in fp32 on
+two cores.
 """
 
 from __future__ import annotations

@@ -166,7 +166,7 @@ def validate(
     build_all(missing)
     built = time.perf_counter()
     rows, skipped = [], []
-    available = None if device == CPU else int(torch.cuda.get_device_properties().shared_memory_per_block_optin)
+    available = None if device == CPU else _gpu_shared_bytes()
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # the tensors are small: PyTorch's threads would only wait for each other
     try:
@@ -188,6 +188,13 @@ def validate(
         full, seed, device, compiler.version, len(missing), built - started, finished - built, gpu, tuple(rows),
         tuple(skipped),
     )  # fmt: skip
+
+
+def _gpu_shared_bytes() -> int | None:
+    """Return the most shared memory a block can have on the GPU; None where this PyTorch does not tell."""
+    import torch
+
+    return getattr(torch.cuda.get_device_properties(), "shared_memory_per_block_optin", None)
 
 
 def configuration_of(case: Case, target: str = CPU) -> Configuration:

@@ -70,13 +70,13 @@ struct Execution {
   int reversed;    // fibers take turns from the last to the first
 };
 
-// Calls kernel(arguments) once for every CUDA thread of the grid, adds to `counts`, and fills in `report`: "" or what went
-// wrong.
+// Calls kernel(arguments) once for every CUDA thread of the grid, adds to `counts`, and fills in `report`: "" or what
+// went wrong.
 void run_grid(dim3 grid, dim3 block, size_t shared_bytes, Execution how, void (*kernel)(const void*),
               const void* arguments, ByteCounts& counts, char* report, size_t report_bytes);
 
-// Every lane hands in `mine` and gets the slots of all lanes. One barrier per exchange is enough: the next exchange uses
-// other slots, and cannot complete before every lane has come back for it.
+// Every lane hands in `mine` and gets the slots of all lanes. One barrier per exchange is enough: the next exchange
+// uses other slots, and cannot complete before every lane has come back for it.
 template <typename T>
 const Slot* exchange_in_warp(const T& mine, Site site) {
   static_assert(sizeof(T) <= kSlotBytes);

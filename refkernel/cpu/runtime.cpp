@@ -1,7 +1,7 @@
 // Runs a grid: blocks on OS threads, the CUDA threads of a block as fibers, and the reports of misuse.
 //
-// A fiber runs until it waits. Then the next fiber that can run gets its turn, first in the same warp, then in the whole
-// block. If none can run, the block is deadlocked and the launch ends with a report instead of hanging.
+// A fiber runs until it waits. Then the next fiber that can run gets its turn, first in the same warp, then in the
+// whole block. If none can run, the block is deadlocked and the launch ends with a report instead of hanging.
 //
 // What a GPU leaves undefined is an error here: two threads meeting at different barriers, a thread that returns while
 // others wait, shared memory read before it is written (it is filled with NaN before each block).

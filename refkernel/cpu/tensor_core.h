@@ -64,7 +64,9 @@ void mma_m16n8k16(float (&D)[4], const uint32_t (&A)[4], const uint32_t (&B)[2],
   }
   const cuda_on_cpu::Slot* all = cuda_on_cpu::exchange_in_warp(mine, {"mma.sync", file, line});
   const int g = cuda_on_cpu::thread->lane / 4, t = cuda_on_cpu::thread->lane % 4;
-  const auto of_lane = [all](int lane) -> const Operands& { return *reinterpret_cast<const Operands*>(all[lane].bytes); };
+  const auto of_lane = [all](int other) -> const Operands& {
+    return *reinterpret_cast<const Operands*>(all[other].bytes);
+  };
   for (int e = 0; e < 4; e++) {
     const int row = g + 8 * (e / 2), column = 2 * t + e % 2;
     float sum = 0.f;

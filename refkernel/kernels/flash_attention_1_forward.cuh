@@ -5,18 +5,18 @@
 // lines of the printed algorithm. What the paper leaves to its appendix is added here: the mask, and guards for rows
 // that have seen nothing yet.
 //
-// One block does one head of one sequence: the outer loop carries O, l, m from step to step, so it cannot be shared out.
-// The block is B_r / 8 warps. A warp owns 8 rows of Q_i. Its 32 lanes share the columns of a row: lane n holds the
-// columns n, n + 32, n + 64, … of S_ij, P_ij and O_i, so a sum or maximum over a row is one over the lanes.
+// One block does one head of one sequence: the outer loop carries O, l, m from step to step, so it cannot be shared
+// out. The block is B_r / 8 warps. A warp owns 8 rows of Q_i. Its 32 lanes share the columns of a row: lane n holds
+// the columns n, n + 32, n + 64, … of S_ij, P_ij and O_i, so a sum or maximum over a row is one over the lanes.
 //
-// Template parameters: T element type of Q, K, V (O is fp32 here, since it is rounded at every step); B_r, B_c rows of a
-// Q and of a K/V tile; d head dimension, rounded up to a multiple of 32 (columns beyond head_dim are zero); Is_softcap,
-// Has_alibi whether the scores are changed before the softmax.
+// Template parameters: T element type of Q, K, V (O is fp32 here, since it is rounded at every step); B_r, B_c rows
+// of a Q and of a K/V tile; d head dimension, rounded up to a multiple of 32 (columns beyond head_dim are zero);
+// Is_softcap, Has_alibi whether the scores are changed before the softmax.
 #pragma once
 #include "attention_shape.cuh"
 
-// The tiles in shared memory. Each row of K_j is longer by one 4-byte bank, so that the same column of 32 rows, which the 32
-// lanes of a warp read at once, lies in 32 different banks.
+// The tiles in shared memory. Each row of K_j is longer by one 4-byte bank, so that the same column of 32 rows, which
+// the 32 lanes of a warp read at once, lies in 32 different banks.
 template <typename T, int B_r, int B_c, int d>
 struct Forward1Tiles {
   float P_ij[B_r][B_c];

@@ -1,13 +1,13 @@
 // Rung 3: the backward pass of FlashAttention-2 (Dao 2023, arXiv 2307.08691, Algorithm 2).
 //
-// What it adds to rung 2: nothing of size N x N was kept by the forward pass, so S_ij is computed again and P_ij follows
-// from it and LSE without a running maximum. A block owns one tile K_j, V_j and walks over all Q_i, dO_i; dK_j and dV_j
-// stay in registers. Every block adds to every dQ_i, so dQ is summed in HBM, in fp32, with atomic adds; whoever calls
-// sets it to zero first. A second, small kernel prepares D = rowsum(dO * O).
+// What it adds to rung 2: nothing of size N x N was kept by the forward pass, so S_ij is computed again and P_ij
+// follows from it and LSE without a running maximum. A block owns one tile K_j, V_j and walks over all Q_i, dO_i;
+// dK_j and dV_j stay in registers. Every block adds to every dQ_i, so dQ is summed in HBM, in fp32, with atomic adds;
+// whoever calls sets it to zero first. A second, small kernel prepares D = rowsum(dO * O).
 //
-// One block is 8 warps. For S_ij, P_ij, dP_ij, dS_ij and dQ_i a warp owns B_r / 8 rows, for dK_j and dV_j it owns B_c / 8
-// rows. Lane n holds the columns n, n + 32, n + 64, … of a row. P_ij and dS_ij pass through shared memory, because their
-// transposes are needed.
+// One block is 8 warps. For S_ij, P_ij, dP_ij, dS_ij and dQ_i a warp owns B_r / 8 rows, for dK_j and dV_j it owns B_c
+// / 8 rows. Lane n holds the columns n, n + 32, n + 64, … of a row. P_ij and dS_ij pass through shared memory,
+// because their transposes are needed.
 //
 // With fewer key than query heads, dK and dV have one head per query head here; their sums over the query heads that
 // share a key head are the gradients.
@@ -38,8 +38,8 @@ flash_attention_2_backward_D(GlobalPtr<const T> O, GlobalPtr<const T> dO, Global
   if (lane == 0) D[statistics_offset(shape, sequence, batch, head) + row] = D_i;
 }
 
-// The tiles in shared memory. Rows of K_j and V_j are longer by one 4-byte bank, so that the same column of 32 rows, which
-// the 32 lanes of a warp read at once, lies in 32 different banks.
+// The tiles in shared memory. Rows of K_j and V_j are longer by one 4-byte bank, so that the same column of 32 rows,
+// which the 32 lanes of a warp read at once, lies in 32 different banks.
 template <typename T, int B_r, int B_c, int d>
 struct BackwardTiles {
   float P_ij[B_r][B_c], dS_ij[B_r][B_c];

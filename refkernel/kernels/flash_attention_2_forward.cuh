@@ -1,8 +1,8 @@
 // Rung 2: the forward pass of FlashAttention-2 (Dao 2023, arXiv 2307.08691, Algorithm 1).
 //
-// What it adds to rung 1: the loops are exchanged. A thread block owns one tile Q_i and walks over all K_j, V_j, so O_i,
-// m_i and l_i stay in registers for the whole walk. O_i is kept unnormalised: it is divided by l_i once, at the end,
-// and written once, together with LSE = m_i + log(l_i). Blocks need nothing from each other.
+// What it adds to rung 1: the loops are exchanged. A thread block owns one tile Q_i and walks over all K_j, V_j, so
+// O_i, m_i and l_i stay in registers for the whole walk. O_i is kept unnormalised: it is divided by l_i once, at the
+// end, and written once, together with LSE = m_i + log(l_i). Blocks need nothing from each other.
 //
 // One block is B_r / 16 warps. A warp owns 16 rows of Q_i. Its 32 lanes share the columns of a row: lane n holds the
 // columns n, n + 32, n + 64, … of S_ij, P_ij and O_i, so a sum or maximum over a row is one over the lanes.
@@ -13,8 +13,8 @@
 #pragma once
 #include "attention_shape.cuh"
 
-// The tiles in shared memory. Each row of K_j is longer by one 4-byte bank, so that the same column of 32 rows, which the 32
-// lanes of a warp read at once, lies in 32 different banks.
+// The tiles in shared memory. Each row of K_j is longer by one 4-byte bank, so that the same column of 32 rows, which
+// the 32 lanes of a warp read at once, lies in 32 different banks.
 template <typename T, int B_r, int B_c, int d>
 struct Forward2Tiles {
   float P_ij[B_r][B_c];

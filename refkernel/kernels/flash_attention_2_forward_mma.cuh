@@ -2,15 +2,16 @@
 //
 // What it adds: the two products run as mma instructions on 16-bit elements, which fixes where a lane's numbers lie
 // (tensor_core.cuh). P_ij never leaves the registers: the layout of a product's result is that of a left operand. While
-// one product runs, the tile for the next is on its way from HBM (cp.async). The softmax is computed with powers of two,
-// with scale and log2(e) in one factor.
+// one product runs, the tile for the next is on its way from HBM (cp.async). The softmax is computed with powers of
+// two, with scale and log2(e) in one factor.
 //
-// One block is 4 warps. A warp owns B_r / 64 row tiles of 16 rows; a lane holds two rows of each, g and g + 8, and of each
-// row two columns in every eight. l_i is a lane's share of the row sum until the end, where the four lanes of a row add up.
+// One block is 4 warps. A warp owns B_r / 64 row tiles of 16 rows; a lane holds two rows of each, g and g + 8, and of
+// each row two columns in every eight. l_i is a lane's share of the row sum until the end, where the four lanes of a
+// row add up.
 //
 // Template parameters: T half_t or bf16_t; B_r, B_c rows of a Q and of a K/V tile; d head dimension, rounded up to a
-// multiple of 32 (columns beyond head_dim are zero; head_dim is a multiple of 8); Is_softcap, Has_alibi whether the scores
-// are changed before the softmax.
+// multiple of 32 (columns beyond head_dim are zero; head_dim is a multiple of 8); Is_softcap, Has_alibi whether the
+// scores are changed before the softmax.
 #pragma once
 #include "attention_shape.cuh"
 #include "tensor_core.cuh"
@@ -25,7 +26,8 @@ struct MmaTiles {
   T V_j[B_c * d];
 };
 
-// Starts to copy `rows` rows of one head, from row `row` of a tensor on, into a tile. Those from `end_row` on become zero.
+// Starts to copy `rows` rows of one head, from row `row` of a tensor on, into a tile. Those from `end_row` on become
+// zero.
 template <int rows, int d, typename T>
 __device__ __forceinline__ void copy_tile_async(T* tile, GlobalPtr<const T> tensor, int row, int end_row, int heads,
                                                 int head, int head_dim) {
@@ -188,9 +190,9 @@ flash_attention_2_forward_mma(GlobalPtr<const T> Q, GlobalPtr<const T> K, Global
         const float m_safe = m_new == -INFINITY ? 0.f : m_new;
         alpha[a][h] = exp2_approx((m_i[a][h] - m_safe) * scale_log2);
 
-        // P_ij = exp(S_ij - m_new), rounded to T;  l_ij = rowsum(P_ij), this lane's share. The difference is taken first:
-        // with the scale first, as one multiply-add, scores of 1e4 would be off by their rounding, and l_i, which is not
-        // rounded to T, would not match P_ij.
+        // P_ij = exp(S_ij - m_new), rounded to T;  l_ij = rowsum(P_ij), this lane's share. The difference is taken
+        // first: with the scale first, as one multiply-add, scores of 1e4 would be off by their rounding, and l_i,
+        // which is not rounded to T, would not match P_ij.
         float l_ij = 0.f;
 #pragma unroll
         for (int n = 0; n < N_t; n++) {

@@ -1,8 +1,8 @@
 // Library of a check: two products of the fragments of rung 4, S = Q K^T and O = Q V for tiles of 16 x 16.
 //
-// Everything rung 4 assumes of the hardware is in them: which lane holds which element of A, B and D, what ldmatrix and its
-// transposed form deliver, and that the swizzle undoes itself. Emulation and loads could agree on a wrong layout; a GPU
-// and a plain product cannot.
+// Everything rung 4 assumes of the hardware is in them: which lane holds which element of A, B and D, what ldmatrix
+// and its transposed form deliver, and that the swizzle undoes itself. Emulation and loads could agree on a wrong
+// layout; a GPU and a plain product cannot.
 #include "tensor_core.cuh"
 
 #include "launch.cuh"

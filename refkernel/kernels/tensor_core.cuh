@@ -32,8 +32,8 @@ __device__ __forceinline__ void mma_m16n8k16<bf16_t>(float (&D)[4], const uint32
       : "r"(A[0]), "r"(A[1]), "r"(A[2]), "r"(A[3]), "r"(B[0]), "r"(B[1]));
 }
 
-// Loads four 8 x 8 matrices. Lane n points at row n % 8 of matrix n / 8; register r of a lane receives, of matrix r, row g,
-// columns 2t and 2t + 1.
+// Loads four 8 x 8 matrices. Lane n points at row n % 8 of matrix n / 8; register r of a lane receives, of matrix r,
+// row g, columns 2t and 2t + 1.
 template <typename T>
 __device__ __forceinline__ void ldmatrix_x4(uint32_t (&R)[4], const T* row) {
   const uint32_t address = uint32_t(__cvta_generic_to_shared(row));
@@ -82,9 +82,10 @@ __device__ __forceinline__ uint32_t pack(float low, float high) {
 
 // Where element (row, column) of a tile [.., d] of 16-bit elements lies.
 //
-// ldmatrix reads the same 16 bytes, 8 elements, of eight rows at once. Stored plainly they would lie in the same banks; so
-// the 16-byte chunks of a row change places by the row's number, in groups of 8 chunks (128 bytes, all banks), or of 4
-// where a row is an odd multiple of 64 bytes and every second row is shifted by half the banks anyway.
+// ldmatrix reads the same 16 bytes, 8 elements, of eight rows at once. Stored plainly they would lie in the same
+// banks; so the 16-byte chunks of a row change places by the row's number, in groups of 8 chunks (128 bytes, all
+// banks), or of 4 where a row is an odd multiple of 64 bytes and every second row is shifted by half the banks
+// anyway.
 template <int d>
 __device__ __forceinline__ int swizzled(int row, int column) {
   const int moved = d % 64 == 0 ? row % 8 : row / 2 % 4;

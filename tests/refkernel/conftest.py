@@ -14,18 +14,19 @@ from refkernel.errors import MissingCompiler
 BrokenCopy = Callable[[str, str, str], Path]
 
 
-@pytest.fixture
-def broken_copy(tmp_path: Path) -> BrokenCopy:
+@pytest.fixture(scope="module")
+def broken_copy(tmp_path_factory: pytest.TempPathFactory) -> BrokenCopy:
     """Return a function that copies the kernel sources and replaces one text, which must stand there exactly once."""
 
     def make(file: str, old: str, new: str) -> Path:
+        root = tmp_path_factory.mktemp("broken")
         for folder in ("kernels", "cpu"):
-            shutil.copytree(PACKAGE / folder, tmp_path / folder)
-        path = tmp_path / file
+            shutil.copytree(PACKAGE / folder, root / folder)
+        path = root / file
         text = path.read_text()
         assert text.count(old) == 1, f"{file} holds {text.count(old)} times: {old}"
         path.write_text(text.replace(old, new))
-        return tmp_path
+        return root
 
     return make
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from refkernel import call, library, validate  # noqa: E402
-from refkernel.build import BACKWARD_2, FORWARD_1, FORWARD_2, FORWARD_2_MMA, find_cxx  # noqa: E402
+from refkernel.build import BACKWARD_2, FORWARD_1, FORWARD_2, FORWARD_2_MMA, build, find_cxx  # noqa: E402
 from refkernel.cases import Case  # noqa: E402
 from refkernel.errors import KernelFault  # noqa: E402
 
@@ -179,11 +179,19 @@ def run_broken(monkeypatch: pytest.MonkeyPatch, root: Path, case: Case) -> valid
     return validate.validate(cases=[case, replace(case, causal=False, window_size=(20, 30))], seed=3)
 
 
+@pytest.fixture(scope="module")
+def copies(broken_copy: BrokenCopy) -> dict[Bug, Path]:
+    """One copy of the sources per bug, all compiled at once rather than one after the other."""
+    roots = {bug: broken_copy(f"kernels/{bug.kernel}.cuh", bug.old, bug.new) for bug in BUGS}
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(lambda bug: build(validate.configuration_of(CASES[bug.kernel]), roots[bug]), BUGS))
+    return roots
+
+
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: f"{bug.kernel}: {bug.what}")
-def test_bug_is_caught(bug: Bug, broken_copy: BrokenCopy, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = broken_copy(f"kernels/{bug.kernel}.cuh", bug.old, bug.new)
+def test_bug_is_caught(bug: Bug, copies: dict[Bug, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     try:
-        report = run_broken(monkeypatch, root, CASES[bug.kernel])
+        report = run_broken(monkeypatch, copies[bug], CASES[bug.kernel])
     except KernelFault as fault:
         assert bug.report, f"a report where the numbers were expected to be wrong: {fault}"
         assert re.search(bug.report, str(fault)), str(fault)
@@ -250,11 +258,9 @@ def test_overrun_of_shared_memory_is_caught(kernel: str, old: str, new: str, bro
     assert f"{kernel}.cuh" in result.stderr
 
 
-def test_a_bug_must_stand_in_the_source_exactly_once(broken_copy: BrokenCopy, tmp_path: Path) -> None:
+def test_a_bug_must_stand_in_the_source_exactly_once(broken_copy: BrokenCopy) -> None:
     """Or a later change of a kernel would turn these tests into tests of nothing."""
     with pytest.raises(AssertionError, match="holds 0 times"):
         broken_copy(f"kernels/{FORWARD_2}.cuh", "no such text", "")
-    shutil.rmtree(tmp_path / "kernels")
-    shutil.rmtree(tmp_path / "cpu")
     with pytest.raises(AssertionError, match="holds 2 times"):
         broken_copy(f"kernels/{FORWARD_2}.cuh", "__syncthreads();", "")
