@@ -147,8 +147,8 @@ def kernel(
                 result = kernel_text.table(tiles, color=color, width=width)
         else:
             question = Question(
-                entry, dtype, batch, heads, heads_k, seqlen_q, seqlen_k, head_dim, causal,
-                window_of(window), dropout, softcap, alibi, return_softmax, page_size, new_tokens, rotary_dim, num_splits, deterministic,
+                entry, dtype, batch, heads, heads_k, seqlen_q, seqlen_k, head_dim, causal, window_of(window), dropout,
+                softcap, alibi, return_softmax, page_size, new_tokens, rotary_dim, num_splits, deterministic,
             )  # fmt: skip
             with stages.stage("interpreting the host code"):
                 device = chosen_device(gpu, sm, sm_count)
