@@ -269,8 +269,8 @@ class Analysis:
         )
 
 
-def analyse(program: Program, *, algorithm: str, entry: str, reference: Reference) -> list[Analysis]:
-    """Follow and compare every kernel function of an algorithm; see :func:`check`."""
+def analyse(program: Program, *, algorithm: str, entry: str, reference: Reference, only: str = "") -> list[Analysis]:
+    """Follow and compare every kernel function of an algorithm, or only those of one role; see :func:`check`."""
     from tracer.dataflow.functions import backward_functions, forward_functions
 
     functions: list[KernelFunction] = []
@@ -286,6 +286,8 @@ def analyse(program: Program, *, algorithm: str, entry: str, reference: Referenc
     sides: dict[str, Side | None] = {}
     spare: list[Analysis] = []
     for function in functions:
+        if only and function.role != only:
+            continue
         name = LISTINGS[function.role]
         if name not in sides:
             sides[name] = _reference_side(reference, name)

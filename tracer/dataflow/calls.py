@@ -448,17 +448,19 @@ class Calls(Names):
         if first is not None:
             if first.storage.space == "argument" and (name.startswith("make_") or name == "recast_ptr"):
                 first.storage.space = "global"
-            if name in ("local_tile", "local_partition") and len(arguments) >= 2:
-                self.note_tile(first.storage, arguments, things, site)
+            if name in ("local_tile", "local_partition", "make_tensor") and len(arguments) >= 2:
+                self.note_tile(first.storage, arguments, site)
             return first.view(is_pointer=first.is_pointer or name.endswith("_ptr"))
         if isinstance(base, Ref):
             return base.view(is_pointer=True) if name in ("data", "get", "data_ptr", "begin") else base
         values = [thing for thing in things if isinstance(thing, Value)]
         return values[0] if values else self.value("opaque", (), site, name)
 
-    def note_tile(self, storage: Storage, arguments: Sequence[Node], things: Sequence[Thing], site: Site) -> None:
+    def note_tile(self, storage: Storage, arguments: Sequence[Node], site: Site) -> None:
         """Note which tile is cut out of a tensor: its extents, and which of them it is."""
         extents: list[Value] = []
+        if arguments[1].kind != "construct":
+            return
         for child in arguments[1].children:
             if child.kind in ("name", "literal", "binary", "call"):
                 thing = self.thing(child)

@@ -173,9 +173,8 @@ def _first_deviation(comparison: Comparison, runs: _Runs, output: str, factor: f
     kernel = comparison.kernel.outputs[str(comparison.match.outputs[output])]
     where, calls = diagnosis.place(kernel)
     by = f"is {factor:.6g} times what it should be" if factor is not None else "has other values than it should have"
-    return Finding(
-        "value", f"{output} {by}, though the operations are the algorithm's", (term.number, 0), location, chain
-    )
+    message = f"{output} {by}, though the operations are the algorithm's"
+    return Finding("value", message, (term.number, 0), where, calls)
 
 
 def _is_off(term: Term, factors: list[float | None]) -> bool:
@@ -186,7 +185,7 @@ def _is_off(term: Term, factors: list[float | None]) -> bool:
 
 def _inside(evaluation: Evaluation, term: Term) -> Array | None:
     """Carry out the exact form of a listing's term in the last step of its loop."""
-    for value in term.values:
+    for value in reversed(term.values):
         if value.op not in ("input", "phi"):
             try:
                 return evaluation.inside(evaluation.terms.term(value))

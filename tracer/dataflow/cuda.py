@@ -253,6 +253,7 @@ class Kernel(Calls):
             and not (init is not None and init.kind not in ("list", "construct"))
         ):
             storage = self.store(node.text, site, space)
+            storage.is_raw = space == "shared" and "char" in type_.canonical
             if init is not None:
                 self.state[storage] = self.const(0.0, site)
             self.frame.bind(node.text, Ref(storage, node.text, site, is_pointer=True))
@@ -290,8 +291,8 @@ class Kernel(Calls):
         if isinstance(thing, Ref) and not self.lookup.is_scalar(node.type):
             is_element = thing.is_indexed and not is_reference and thing.storage.space != "global"
             if not is_element and (thing.storage.space != "argument" or thing.is_pointer or is_reference):
-                if not thing.storage.name:
-                    thing.storage.name, thing.storage.declared = node.text, site
+                if not thing.storage.name or thing.storage.is_raw:  # bytes get the name of the first tensor in them
+                    thing.storage.name, thing.storage.declared, thing.storage.is_raw = node.text, site, False
                 named = thing.view(name=node.text, declared=site)
                 self.frame.bind(node.text, named)
                 if thing.storage.space in ("registers", "shared") and not thing.is_indexed:

@@ -95,10 +95,10 @@ class Storage:
         parts: the buffers cut out of this one, by the place that cuts them.
         loaded_in: the loops inside which it is read, of an input.
         tiles: the tiles cut out of it: (extents, coordinates), as values.
-        extents: of an array, as values or None.
+        is_raw: it is an array of bytes that tensors are laid into.
     """
 
-    __slots__ = ("declared", "extents", "loaded_in", "name", "parts", "space", "tiles")
+    __slots__ = ("declared", "is_raw", "loaded_in", "name", "parts", "space", "tiles")
 
     def __init__(self, name: str, declared: Site, space: str) -> None:
         """Make a storage; :meth:`Graph.store` does, and gives it contents."""
@@ -106,7 +106,7 @@ class Storage:
         self.parts: dict[Any, Storage] = {}
         self.loaded_in: set[int] = set()
         self.tiles: list[tuple[tuple[Value, ...], tuple[Value | None, ...], Site]] = []
-        self.extents: tuple[Any, ...] = ()
+        self.is_raw = False
 
 
 class Ref:

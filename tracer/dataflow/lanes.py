@@ -107,5 +107,5 @@ class Lanes:
 
     @property
     def is_spread(self) -> bool:
-        """Tell whether rows are spread over lanes at all."""
-        return bool(self.exchanges)
+        """Tell whether rows are spread over lanes: some exchange shares, or tensor cores leave fragments."""
+        return bool(self.exchanges) or any(value.op == "matmul" for value in self.graph.values)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import permutations
 
-from tracer.dataflow.ir import Loop
+from tracer.dataflow.ir import Loop, Value
 from tracer.dataflow.terms import COMMUTATIVE, Term, Terms
 
 #: Pairs of terms that one matching may look at.
@@ -51,7 +51,7 @@ def main_loops(terms: Terms) -> list[Loop]:
     for storage in terms.graph.inputs.values():
         if storage.space == "global":
             loaded |= storage.loaded_in
-    loading = [loop for loop in terms.graph.loops if loop.number in loaded]
+    loading = [loop for loop in terms.graph.loops if loop.number in loaded and _multiplies(terms, loop)]
     recurrent = {number for number, leaves in terms.recurrences.items() if any(_is_softmax(leaf) for leaf in leaves)}
     carrying = [loop for loop in loading if loop.number in recurrent]
     if not carrying:
@@ -60,6 +60,17 @@ def main_loops(terms: Terms) -> list[Loop]:
         loop for loop in carrying
         if not any(loop.first < other.first and other.last <= loop.last for other in carrying)
     ]  # fmt: skip
+
+
+def _multiplies(terms: Terms, loop: Loop) -> bool:
+    """Tell whether a matrix product is computed inside of a loop."""
+    values = terms.graph.values[loop.first : loop.last]
+    return any(value.op == "matmul" or (len(value.args) == 2 and _is_product(terms, value)) for value in values)
+
+
+def _is_product(terms: Terms, value: Value) -> bool:
+    """Tell whether a loop accumulates a matrix product element by element."""
+    return value.op == "phi" and value.forward is None and terms.term(value).op == "matmul"
 
 
 def _is_softmax(leaf: Term) -> bool:

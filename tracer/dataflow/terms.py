@@ -504,7 +504,6 @@ class Terms:
 
     def first(self, term: Term) -> Term:
         """Return what a term is in the first step of its loop: carried values replaced by what they start with."""
-
         known = self._first.get(term)
         if known is None:
 
@@ -564,6 +563,10 @@ class Terms:
             args = [self._zeroed(argument, own) for argument in term.args]
             return self.flag(args[0], args[1], str(term.detail))
         return term
+
+    def flag_names(self) -> list[str]:
+        """Return the compile-time flags that are left open in some term."""
+        return list(dict.fromkeys(str(term.detail) for term in self.nodes if term.op == "flag"))
 
     # -- names --------------------------------------------------------------------------------------------------------
     def names(self, term: Term) -> list[str]:

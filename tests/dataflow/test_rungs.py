@@ -1,0 +1,51 @@
+"""The rungs of the reference kernel against the listings, and against the one with the loops the other way round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tracer.crosscheck import RUNGS, make_side
+from tracer.dataflow.cuda import kernels
+from tracer.dataflow.reference import Reference, ReferenceMissing
+
+
+@pytest.fixture(scope="module")
+def reference() -> Iterator[Reference]:
+    with Reference() as found:
+        yield found
+
+
+def side(reference: Reference, rung: str, number: int, listing: str):  # type: ignore[no-untyped-def]
+    source = reference.source(rung)
+    return make_side(kernels(source, reference.kernels(rung)[number].id)[0], listing, None)
+
+
+@pytest.mark.parametrize("listing", RUNGS)
+def test_every_rung_matches_its_own_listing(listing: str, reference: Reference) -> None:
+    rung, number = RUNGS[listing]
+    found = side(reference, rung, number, listing)
+    assert not found.findings
+    assert found.comparison.agreeing() == len(found.comparison.steps.all) > 1
+    assert found.confirmation is not None and not found.confirmation.reason
+    assert all(abs(factor - 1) < 1e-9 for factor in found.confirmation.factors.values() if factor is not None)
+
+
+@pytest.mark.parametrize(
+    ("rung", "listing"),
+    [
+        ("flash_attention_1_forward", "flash_attention_2_forward"),
+        ("flash_attention_2_forward", "flash_attention_1_forward"),
+    ],
+)
+def test_the_other_loop_order_is_named(rung: str, listing: str, reference: Reference) -> None:
+    found = side(reference, rung, 0, listing)
+    assert [finding.kind for finding in found.findings] == ["order"]
+    assert "the loops are in the other order" in found.findings[0].message
+    assert found.findings[0].location is not None
+
+
+def test_missing_kernels_are_said_in_one_line(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(ReferenceMissing, match="not in"):
+        Reference(tmp_path)
