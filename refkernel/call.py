@@ -212,10 +212,10 @@ def forward_into(
         out.copy_(accumulator)
         lse.copy_(torch.where(l == 0, math.inf, m + l.log()))
         return
-    if kernel == FORWARD_2_MMA and q.shape[-1] % 8:
-        # The kernel copies eight elements at a time.
-        more = (0, 8 - q.shape[-1] % 8)
-        q, k, v = (torch.nn.functional.pad(tensor, more) for tensor in (q, k, v))
+    if kernel == FORWARD_2_MMA and (q.shape[-1] % 8 or any(one.data_ptr() % 16 for one in (q, k, v))):
+        # The kernel copies eight elements at a time, from addresses that are multiples of their 16 bytes.
+        more = (0, -q.shape[-1] % 8)
+        q, k, v = (torch.nn.functional.pad(tensor, more).clone() for tensor in (q, k, v))
         wide = torch.full_like(q, math.nan)
         forward_into(kernel, q, k, v, wide, lse, options, execution)
         out.copy_(wide[..., : out.shape[-1]])

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#if !defined(__x86_64__)
+#if !(defined(__x86_64__) && defined(__ELF__))
 #include <ucontext.h>
 #endif
 
@@ -41,7 +41,7 @@ struct Stack {
   size_t bytes = 0;
 };
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && defined(__ELF__)
 
 using SavedRegisters = void*;  // the stack pointer; everything else lies on that stack
 
@@ -72,7 +72,7 @@ inline void prepare_registers(SavedRegisters& saved, char* stack, void (*entry)(
   saved = slot;
 }
 
-#else  // any other processor: slower by a system call per switch, but portable
+#else  // any other platform: slower by a system call per switch, but portable
 
 using SavedRegisters = ucontext_t;
 

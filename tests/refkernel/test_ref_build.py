@@ -14,8 +14,18 @@ from pathlib import Path
 import pytest
 
 from refkernel import build
-from refkernel.build import BACKWARD_2, FORWARD_1, FORWARD_2, FORWARD_2_MMA, PACKAGE, Configuration, library_path
-from refkernel.errors import CompileError, InvalidCall, MissingCompiler
+from refkernel.build import (
+    BACKWARD_2,
+    FORWARD_1,
+    FORWARD_2,
+    FORWARD_2_MMA,
+    MMA_LAYOUT,
+    PACKAGE,
+    Configuration,
+    library_path,
+)
+from refkernel.errors import CompileError, InvalidCall, KernelFault, MissingCompiler
+from refkernel.library import AttentionShape, Library
 
 BASE = Configuration(FORWARD_2, "fp32", 64, 64, 64)
 
@@ -145,6 +155,18 @@ def test_main_tiles_use_no_local_memory(
 ) -> None:
     kernels = 2 if tile[0] == BACKWARD_2 else 1
     assert all_spills[Configuration(*tile, target=target)] == [(0, 0, 0)] * kernels
+
+
+def test_a_gpu_library_loads_without_a_driver_and_names_what_is_missing(
+    nvcc: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    monkeypatch.setattr(build, "user_cache_dir", lambda name: str(tmp_path / name))
+    library = Library(build.build(Configuration(MMA_LAYOUT, "fp16", 64, 64, 64, target="sm_80")))
+    with pytest.raises(KernelFault, match="CUDA"):
+        library.run({}, AttentionShape(1, 16, 16, 1, 1, 16, 1.0, 16))
 
 
 def test_a_loop_that_is_not_unrolled_is_seen_in_local_memory(

@@ -6,11 +6,14 @@ asking, for every tile, whether any of its rows sees any of its columns.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 import pytest
 
-from refkernel import count_bytes
+from refkernel import count_bytes, counting, library
 from refkernel.build import BACKWARD_2, FORWARD_1, FORWARD_2, FORWARD_2_MMA
 from refkernel.errors import InvalidCall
 
@@ -171,6 +174,19 @@ def test_variable_length_is_the_sum_of_its_sequences() -> None:
     for tensor in ("Q", "K", "V", "O", "LSE"):
         assert together[tensor].loaded == sum(one[tensor].loaded for one in apart)
         assert together[tensor].stored == sum(one[tensor].stored for one in apart)
+
+
+def test_a_second_read_is_counted(
+    broken_copy: Callable[[str, str, str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So the comparisons above can fail: K read twice per element, V as before."""
+    old = "K_j[c][k] = inside ? T(K[at]) : T(0.f);"
+    root = broken_copy(f"kernels/{FORWARD_2}.cuh", old, f"{old}\n      if (inside) K_j[c][k] = T(K[at]);")
+    once = count_bytes(FORWARD_2, seqlen_q=100)
+    monkeypatch.setattr(counting, "load", partial(library.load, source_root=root))
+    twice = count_bytes(FORWARD_2, seqlen_q=100)
+    assert twice["K"].loaded == 2 * once["K"].loaded
+    assert twice["V"] == once["V"]
 
 
 def test_impossible_sizes_are_refused() -> None:

@@ -66,6 +66,16 @@ def test_tensor_core_kernel_pads_odd_head_dims() -> None:
     torch.testing.assert_close(out.double(), exact.out, rtol=0, atol=1.6e-2)
 
 
+def test_tensor_core_kernel_takes_tensors_that_begin_anywhere() -> None:
+    torch.manual_seed(3)
+    memory = draw(1 + 40 * 2 * 64, dtype=torch.float16)
+    q = memory[1:].view(1, 40, 2, 64)
+    assert q.is_contiguous()
+    assert q.data_ptr() % 16
+    out = refkernel.flash_attn_func(q, q, q, kernel=refkernel.FORWARD_2_MMA)
+    assert torch.equal(out, refkernel.flash_attn_func(q.clone(), q.clone(), q.clone(), kernel=refkernel.FORWARD_2_MMA))
+
+
 def test_opcheck_of_both_operators() -> None:
     torch.manual_seed(4)
     torch.library.opcheck(attention_forward, op_arguments())

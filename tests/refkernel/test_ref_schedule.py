@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
+from refkernel import call, library  # noqa: E402
 from refkernel.build import FORWARD_1, FORWARD_2, FORWARD_2_MMA  # noqa: E402
 from refkernel.call import Options, backward_into, forward_into, lse_shape  # noqa: E402
 from refkernel.library import Execution  # noqa: E402
@@ -31,6 +35,22 @@ def test_forward_is_the_same_to_the_bit(kernel: str) -> None:
     for out, lse in results[1:]:
         assert torch.equal(out, results[0][0])
         assert torch.equal(lse, results[0][1])
+
+
+def test_a_missing_barrier_makes_the_result_depend_on_the_order(
+    broken_copy: Callable[[str, str, str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So the comparison above can fail."""
+    barrier = "overwritten.\n    __syncthreads();\n\n    // Load K_j"
+    root = broken_copy(f"kernels/{FORWARD_2}.cuh", barrier, barrier.replace("__syncthreads();", ""))
+    monkeypatch.setattr(call, "load", partial(library.load, source_root=root))
+    q, k, v = (torch.randn(1, 200, 1, 64) for _ in range(3))
+    options = Options(0.125, block_m=64, block_n=64)
+    outs = []
+    for way in (Execution(1, False), Execution(1, True)):
+        outs.append(torch.empty_like(q))
+        forward_into(FORWARD_2, q, k, v, outs[-1], torch.empty(lse_shape(q, options)), options, way)
+    assert not torch.equal(*outs)
 
 
 def test_backward_differs_only_by_the_order_of_sums() -> None:
