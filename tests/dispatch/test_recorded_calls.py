@@ -12,6 +12,7 @@ import pytest
 
 from tests.releases import release_checkout
 from tracer.dispatch import answer_calls
+from tracer.errors import TracerError
 from tracer.graph import Program
 
 RECORDED = Path(__file__).parents[1] / "data" / "dispatch.jsonl.gz"
@@ -45,3 +46,17 @@ def test_the_recorded_calls_cover_launches_refusals_and_library_operators() -> N
     assert any("splitkv_combine" in symbol for symbol in symbols)
     assert {"aten::fill_", "aten::zero_"} <= symbols
     assert sum("error" in call for call in recorded()) > 300
+
+
+def test_what_cannot_be_asked_is_answered_line_by_line() -> None:
+    call = recorded()[0]
+    unknown = {**call, "entry": "mha_fwd_of_tomorrow"}
+    extra = {**call, "arguments": {**call["arguments"], "tomorrow": 1}}
+    with Program(release_checkout("2.8.3")) as program:
+        lines = ["", *map(json.dumps, (unknown, extra, call))]
+        first, second, third = answer_calls(program, lines)
+        with pytest.raises(TracerError, match="line 2 is no call"):
+            list(answer_calls(program, [json.dumps(call), "{}"]))
+    assert "no entry named 'mha_fwd_of_tomorrow'" in first["unsupported"]["construct"]
+    assert "no parameter named 'tomorrow'" in second["unsupported"]["construct"]
+    assert third == {"launches": call["launches"]}

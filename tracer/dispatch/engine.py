@@ -29,6 +29,9 @@ from tracer.model import Location
 
 _STEPS = 2_000_000  # statements of one call; the longest loop of a real one has 128 turns
 
+# What a rule raises that meets a value of a kind it was not written for.
+_UNEXPECTED = (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError)
+
 
 class Engine:
     """Runs functions of one extension. What it learns of classes and literals serves all later calls.
@@ -97,6 +100,9 @@ class Engine:
             if error.location is None:
                 error.location = self.location(node)
             raise
+        except _UNEXPECTED as error:
+            what = f"a value of a kind that is not expected here ({type(error).__name__}: {error})"
+            raise self.unsupported(what, node) from error
 
     def evaluate(self, node: Node, scope: Scope) -> Value:
         """Return the value of an expression.

@@ -1,6 +1,7 @@
 """Calls and answers as lines of JSON: one question a line, one answer a line.
 
-A question is ``{"entry": …, "device": {…}, "arguments": {…}}``; tensors are ``{"shape", "stride", "dtype", "device"}``.
+A question is ``{"entry": …, "device": {…}, "arguments": {…}}``; tensors are ``{"shape", "stride", "dtype", "device"}``,
+with ``contents`` where the call fixes the numbers in them.
 An answer has ``launches``, or ``error`` with message and place, or ``unsupported`` with construct and place.
 """
 
@@ -32,7 +33,8 @@ def answer_calls(
         One answer a call, ready for ``json.dumps``.
 
     Raises:
-        TracerError: a line is no such question; the message has its number.
+        TracerError: a line is no such question; the message has its number. A question that this version cannot be
+            asked, for an entry or a parameter that it does not have, is answered as unsupported.
     """
     dispatcher = Dispatcher(program, defines=defines, cache=cache)
     try:
@@ -56,8 +58,8 @@ def _answered(dispatcher: Dispatcher, line: str, number: int) -> dict[str, Any]:
         return prediction_record(dispatcher.predict(call, device))
     except Unsupported as error:
         return {"unsupported": {"construct": error.construct, **_place(error.location)}}
-    except TracerError as error:
-        raise TracerError(f"line {number}: {error}") from None
+    except TracerError as error:  # an entry or a parameter that this version does not have
+        return {"unsupported": {"construct": str(error), **_place(None)}}
 
 
 def prediction_record(prediction: Prediction) -> dict[str, Any]:
