@@ -8,13 +8,25 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from tracer import __version__
+from tracer.errors import TracerError
 from tracer.graph import Program
 from tracer.picture import Prune, draw
 from tracer.render import dot, json_data, markdown, mermaid, svg
+from tracer.render.escape import Markdown
 from tracer.route import DEFAULT_ENTRY, Route, trace
 
 if TYPE_CHECKING:
     import networkx
+
+
+_TYPICAL_GPU = "A100"
+# Sizes of a call (query rows, key rows, head dim, batch, heads, key heads) and whether it is causal: the paper's
+# Figure 2, a long prompt, and one token against a long cache with grouped heads.
+_TYPICAL_CALLS = (
+    ((1024, 1024, 64, 64, 16, 16), False),
+    ((16384, 16384, 128, 1, 32, 32), True),
+    ((1, 16384, 128, 16, 32, 8), False),
+)
 
 
 def graph_of_route(program: Program, route: Route) -> networkx.MultiDiGraph[str]:
@@ -67,6 +79,8 @@ def report(
             "graph.json": _json(json_data.graph(whole, route.checkout)),
             "route.json": _json(json_data.route(route)),
         }
+    with stage("interpreting the host code"):
+        answers = {**_tiles(program, route), **_bytes(program, entry)}
     with stage("writing the report"):
         text = markdown.report(
             route,
@@ -85,8 +99,39 @@ def report(
                 "command": f"flashtracer report {program.checkout.spec} -o DIR"
                 + (f" --entry {entry}" if entry != DEFAULT_ENTRY else ""),
             },
+            **answers,
         )
     return {"report.md": text, **files}
+
+
+def _tiles(program: Program, route: Route) -> dict[str, object]:
+    """Return the section on tiles, or a sentence where this checkout's host code cannot be followed."""
+    from tracer.dispatch import Unsupported, all_specializations
+    from tracer.render import kernel_markdown
+
+    try:
+        table = all_specializations(program, dtypes=("fp16",), forms=("forward",))
+    except (TracerError, Unsupported) as error:
+        return {"tiles": f"Not told: {error}."}
+    base = route.checkout.permalink
+    shown = kernel_markdown.tiles(table, place=lambda location: markdown.place(location, base))
+    return {"tiles": Markdown(shown.rstrip())}
+
+
+def _bytes(program: Program, entry: str) -> dict[str, object]:
+    """Return the section on bytes for three typical calls; nothing where no tile can be told for them."""
+    from tracer import traffic
+    from tracer.dispatch import Unsupported, device
+    from tracer.render import traffic_markdown
+
+    gpu = device(_TYPICAL_GPU)
+    calls = [traffic.Shape(*sizes, causal=causal) for sizes, causal in _TYPICAL_CALLS]
+    try:
+        with traffic.CheckoutTiles(program, gpu, entry=entry) as tiles:
+            rows = traffic.rows(calls, tile_source=tiles, gpu=gpu)
+    except (TracerError, Unsupported):
+        return {}
+    return {"bytes": traffic_markdown.rows(rows), "bytes_gpu": gpu.name}
 
 
 def _json(data: object) -> str:
