@@ -7,8 +7,13 @@ void run(at::Tensor &x) {
   Params params = {};
   params.rows = x.size(0);
   if (params.rows > 100) {
-    TORCH_CHECK(nobody_knows_this(x), "never seen by the parser");
-    params.rows = 100;
+    params.rows = nobody_knows_this;
+  }
+  if (params.rows == 99) {
+    params.no_such_field = 3;
+  }
+  if (params.rows == 98) {
+    TORCH_CHECK(x.no_such_method(), "a check that would vanish");
   }
   launch<64, true>(params, nullptr);
 }
