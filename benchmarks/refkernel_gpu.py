@@ -13,7 +13,8 @@ import sys
 from refkernel.benchmark import gpu_timings
 from refkernel.build import BACKWARD_2, FORWARD_1, FORWARD_2, FORWARD_2_MMA
 from refkernel.errors import RefkernelError
-from refkernel.gpu import require_gpu, workloads
+from refkernel.gpu import workloads
+from refkernel.needs import require_gpu
 
 
 def main() -> int:

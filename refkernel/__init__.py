@@ -16,11 +16,13 @@ from refkernel.errors import (
     InvalidCall,
     KernelFault,
     MissingCompiler,
+    MissingGpu,
     MissingTorch,
     NotSupported,
     RefkernelError,
 )
 from refkernel.library import TensorBytes
+from refkernel.needs import require_torch
 
 if TYPE_CHECKING:
     from refkernel.ops import flash_attn_func, flash_attn_varlen_func
@@ -35,6 +37,7 @@ __all__ = [
     "KERNELS",
     "KernelFault",
     "MissingCompiler",
+    "MissingGpu",
     "MissingTorch",
     "NotSupported",
     "RefkernelError",
@@ -50,15 +53,3 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'refkernel' has no attribute '{name}'")
     require_torch()
     return getattr(importlib.import_module("refkernel.ops"), name)
-
-
-def require_torch() -> None:
-    """Import torch.
-
-    Raises:
-        MissingTorch: it is not installed.
-    """
-    try:
-        importlib.import_module("torch")
-    except ImportError as error:
-        raise MissingTorch("this needs PyTorch; run: pip install 'flashtracer[kernel]'") from error

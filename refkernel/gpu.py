@@ -24,8 +24,9 @@ from typing import Any
 from refkernel.benchmark import Workload, draw, gpu_timings
 from refkernel.build import BACKWARD_2, FORWARD_1, FORWARD_2, FORWARD_2_MMA, KERNELS, MMA_LAYOUT, Configuration
 from refkernel.cases import Case
-from refkernel.errors import MissingGpu, RefkernelError
+from refkernel.errors import RefkernelError
 from refkernel.library import AttentionShape, Buffer, Execution, load
+from refkernel.needs import require_gpu
 from refkernel.validate import ValidationReport, to_json, validate
 
 SCHEMA = "flashtracer/gpu/1"
@@ -65,24 +66,6 @@ class Traffic:
     dram_bytes: float | None
     l2_bytes: float | None
     message: str
-
-
-def require_gpu() -> str:
-    """Return the name of the GPU.
-
-    Raises:
-        MissingTorch: PyTorch is not installed.
-        MissingGpu: PyTorch sees no GPU.
-    """
-    from refkernel import require_torch
-
-    require_torch()
-    import torch
-
-    if not torch.cuda.is_available():
-        built = f"was built for CUDA {torch.version.cuda}" if torch.version.cuda else "was built without CUDA"
-        raise MissingGpu(f"no GPU found: PyTorch {torch.__version__} {built} and sees none; nothing was run")
-    return str(torch.cuda.get_device_name())
 
 
 def layout_errors(dtype: str, device: str) -> dict[str, float]:

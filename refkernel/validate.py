@@ -32,6 +32,7 @@ from refkernel.build import (
 )
 from refkernel.cases import Case, full_cases, quick_cases
 from refkernel.library import load
+from refkernel.needs import require_gpu, require_torch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -142,12 +143,13 @@ def validate(
 
     Raises:
         MissingTorch: PyTorch is not installed.
+        MissingGpu: ``cuda`` was asked for and there is none.
         MissingCompiler: there is no compiler for the device.
         KernelFault: a kernel misbehaved.
     """
-    from refkernel import require_torch
-
     require_torch()
+    if device != CPU:
+        require_gpu()
     import torch
 
     tell = on_progress or (lambda line: None)

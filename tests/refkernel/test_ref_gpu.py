@@ -26,6 +26,8 @@ def test_without_a_gpu_it_says_so_and_writes_nothing(tmp_path: Path, capsys: pyt
     assert not (tmp_path / "gpu").exists()
     with pytest.raises(MissingGpu):
         gpu.collect(quick=True)
+    with pytest.raises(MissingGpu):
+        validate.validate(device="cuda")
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
