@@ -85,12 +85,13 @@ class Statements:
         """Stop where the parser reported an error: it may have dropped a statement of this very block.
 
         Raises:
-            Unsupported: an error stands in the block and not inside a block of it that the tree has.
+            Unsupported: an error stands in the block and not inside a block of it that the tree has. On the first and
+                last line of an inner block it may belong to what surrounds that, such as its condition.
         """
         span = self.engine.location(block)
         for line, message in self.engine.errors:
             if span.line <= line <= span.end_line and not any(
-                inner.line <= line <= inner.end_line for inner in map(self.engine.location, _inner_blocks(block))
+                inner.line < line < inner.end_line for inner in map(self.engine.location, _inner_blocks(block))
             ):
                 raise Unsupported(f"source that the parser does not understand ({message})", Location(span.file, line))
 
