@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from refkernel import gpu, validate  # noqa: E402
+from refkernel.benchmark import Timing  # noqa: E402
 from refkernel.build import KERNELS  # noqa: E402
 from refkernel.errors import MissingGpu  # noqa: E402
 
@@ -72,6 +75,31 @@ def test_timed_workloads_are_what_the_aim_speaks_of() -> None:
     assert {w.causal for w in timed} == {False, True}
     assert {w.seqlen for w in timed} == {1024, 2048, 4096, 8192, 16384}
     assert {w.batch * w.seqlen for w in timed} == {16384}
+
+
+def test_the_document_keeps_its_schema_with_every_part_stood_in_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole of ``collect``, with the GPU's answers replaced and nothing else."""
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads(files("refkernel").joinpath("schemas/gpu.schema.json").read_text())
+
+    def timed(workload: gpu.Workload, kernels: tuple[str, ...]) -> list[Timing]:
+        return [Timing(kernel, workload, 1.0, 2.0, None) for kernel in kernels]
+
+    on_cpu = validate.validate(cases=gpu.small_cases()[:1], seed=1)
+    monkeypatch.setattr(gpu, "require_gpu", lambda: "Some GPU")
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (9, 0))
+    monkeypatch.setattr(gpu, "layout_errors", lambda dtype, device: {"S": 0.0, "O": 0.0})
+    monkeypatch.setattr(gpu, "validate", lambda **_: on_cpu)
+    monkeypatch.setattr(gpu, "gpu_timings", timed)
+    monkeypatch.setattr(gpu.shutil, "which", lambda name: None)
+    document = json.loads(json.dumps(gpu.collect(quick=True)))
+    jsonschema.validate(document, schema)
+    assert gpu.failures(document) == []
+    assert {one["implementation"] for one in document["timings"]} == set(KERNELS)
+    assert {one["implementation"] for one in document["traffic"]} >= {"naive", "flash_attention_2_forward_mma"}
+    document["timings"][0]["milliseconds"] = 0
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(document, schema)
 
 
 def test_failures_are_told_and_what_was_not_run_is_none() -> None:
