@@ -112,3 +112,23 @@ def test_the_table_keeps_to_its_schema_and_shows_every_row(tiles: TileTable) -> 
     jsonschema.Draft202012Validator(schema).validate(json.loads(json.dumps(kernel_json.table(tiles))))
     markdown = kernel_markdown.tiles(tiles)
     assert markdown.count("\n|") == len(tiles.rows) + 2 * 3
+
+
+@pytest.mark.parametrize(
+    ("version", "head_dims", "missing"),
+    [
+        ("2.0.0.post1", [32, 64, 96, 128, 160, 192, 224, 256], ["split"]),
+        ("2.5.8", [32, 64, 96, 128, 160, 192, 224, 256], []),
+        ("2.6.3", [32, 64, 96, 128, 160, 192, 256], []),
+    ],
+)
+def test_older_releases_complete_with_the_head_dimensions_they_build(
+    version: str, head_dims: list[int], missing: list[str]
+) -> None:
+    with Program(release_checkout(version)) as program:
+        tiles = all_specializations(program, dtypes=("fp16",))
+    assert sorted({row.head_dim for row in tiles.rows if row.form == "forward" and row.head_dim}) == head_dims
+    assert [form for form, _ in tiles.missing] == missing
+    newer = [row for row in tiles.rows if row.form == "forward" and row.refusal]
+    assert newer and all("only supports Ampere GPUs or newer" in row.refusal for row in newer)
+    assert {gpu for row in newer for gpu in row.gpus} == {g.name for g in gpu_classes() if g.major >= 10}

@@ -12,7 +12,7 @@ from functools import lru_cache
 from tracer.cpp import CppSource, slices
 from tracer.cpp.tree import Class, Declaration, Node, TypeRef
 from tracer.dispatch.answers import Unsupported
-from tracer.model import Definition, Location
+from tracer.model import Definition, Diagnostic, Location
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,19 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class ClassCode:
-    """One class of the checkout, with its template parameters and the function whose tables know its files."""
+    """One class of the checkout.
+
+    Attributes:
+        class_: what the front end tells of it.
+        template_parameters: ``template parameter`` nodes.
+        owner: a function whose tables know its files.
+        errors: what the parser did not understand inside of it.
+    """
 
     class_: Class
     template_parameters: tuple[Node, ...]
     owner: str
+    errors: tuple[Diagnostic, ...]
 
 
 class HostCode:
@@ -132,7 +140,14 @@ class HostCode:
             self._aliases.setdefault(name, type_)
         for usr, class_ in tables.classes.items():
             if usr not in self._classes:
-                self._classes[usr] = ClassCode(class_, tables.template_parameters.get(usr, ()), id)
+                declared = class_.declaration
+                file = tables.files[declared.file] if declared.file >= 0 else ""
+                errors = tuple(
+                    Diagnostic(Location(file, line), message)
+                    for line, message in self._errors_of(file)
+                    if declared.line <= line <= declared.end_line
+                )
+                self._classes[usr] = ClassCode(class_, tables.template_parameters.get(usr, ()), id, errors)
         self._template_parameters.update(tables.template_parameters)
         self._results.update(tables.results)
 

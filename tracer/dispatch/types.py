@@ -71,6 +71,8 @@ class ClassType:
 
     def _evaluated(self, name: str) -> Cell | None:
         class_ = self._code.class_
+        for error in self._code.errors:
+            raise Unsupported(f"source that the parser does not understand ({error.message})", error.location)
         for (constant, initialiser), type_ in zip(class_.constants, class_.constant_types, strict=True):
             if constant == name:
                 with self._reader.engine.inside(self._code.owner):
