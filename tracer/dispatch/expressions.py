@@ -211,7 +211,7 @@ class Expressions:
     def _cast(self, node: Node, scope: Scope) -> Value:
         assert node.type is not None
         value = self.engine.evaluate(node.children[0], scope)
-        if node.type.form == "pointer":
+        if node.type.form == "pointer" or node.type.canonical.endswith("*"):
             if isinstance(value, Pointer | Unknown):
                 return value
             if node.children[0].kind == "member" and not isinstance(value, Number):

@@ -5,7 +5,7 @@ The engine asks here by name. A name that no table has is unsupported: nothing i
 
 from __future__ import annotations
 
-from tracer.dispatch.models import cuda, cute, std, torch
+from tracer.dispatch.models import cuda, cute, std, torch, torch_runtime, torch_stable
 from tracer.dispatch.models.registry import (
     CONSTANTS,
     CONSTRUCTORS,
@@ -87,7 +87,7 @@ def attribute(value: Value, name: str) -> Value | None:
         return getattr(value, name)
     if isinstance(value, cuda.Properties):
         return value.field(name)
-    if isinstance(value, torch.Generator) and name == "mutex_":
+    if isinstance(value, torch_runtime.Generator) and name == "mutex_":
         return std.Opaque("a mutex")
     return None
 
@@ -123,4 +123,5 @@ def class_name(value: Value) -> str:
 __all__ = [
     "SIZES", "Site", "attribute", "class_name", "coerced", "constant", "constructor", "convert_number", "cute", "equal",
     "extent", "function", "method", "result",
+    "torch_stable",
 ]  # fmt: skip

@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING
 
 from tracer.dispatch.answers import Operator, Unsupported
 from tracer.dispatch.answers import Tensor as TensorArgument
-from tracer.dispatch.models.cuda import Properties
 from tracer.dispatch.models.registry import CONSTANTS, Site, constructor, function, method, numbers_of
-from tracer.dispatch.models.std import Opaque
-from tracer.dispatch.numbers import Number, boolean, convert, integer
+from tracer.dispatch.numbers import boolean, convert, integer
 from tracer.dispatch.run import Refused
-from tracer.dispatch.values import NULL, Cell, Optional, Pointer, Sequence, Symbol, Tuple, Unknown, Value
+from tracer.dispatch.values import NULL, Optional, Pointer, Sequence, Symbol, Unknown, Value
 
 if TYPE_CHECKING:
     from tracer.dispatch.engine import Engine
@@ -107,18 +105,6 @@ class TorchDevice:
         self.name = name
 
 
-class Generator:
-    """A random generator of a device."""
-
-    __slots__ = ()
-
-
-class PhiloxState:
-    """The state that a kernel draws its random numbers from."""
-
-    __slots__ = ()
-
-
 class Slice:
     """An index of ``Tensor::index``: from, to; None for an open end."""
 
@@ -143,32 +129,6 @@ def contiguous_strides(shape: Listed[int]) -> tuple[int, ...]:
         strides.append(step)
         step *= max(size, 1)
     return tuple(reversed(strides))
-
-
-# -- checks -----------------------------------------------------------------------------------------------------------
-@function("flashtracer_torch_check")
-def _torch_check(engine: Engine, values: list[Value], site: Site) -> Value:
-    condition, *message = values
-    text = "".join(part if isinstance(part, str) else _shown(part) for part in message)
-    if not message:
-        text = (
-            f"Expected {condition} to be true, but got false.  (Could this error message be improved?  If so, please "
-            "report an enhancement request to PyTorch.)"
-        )
-    raise Refused(text, engine.location(site.node))
-
-
-def _shown(value: Value) -> str:
-    if isinstance(value, Number):
-        return str(value.value) if value.type != "bool" else str(int(value.value))
-    if isinstance(value, Symbol):
-        return value.name
-    raise Unsupported("a part of a check's message that has no text here")
-
-
-@function("flashtracer_torch_warn")
-def _torch_warn(engine: Engine, values: list[Value], site: Site) -> Value:
-    return None
 
 
 # -- what a tensor is -------------------------------------------------------------------------------------------------
@@ -290,7 +250,8 @@ def _item(engine: Engine, tensor: Tensor, values: list[Value], site: Site) -> Va
 
 
 # -- views and copies -------------------------------------------------------------------------------------------------
-def _launching(engine: Engine, name: str, site: Site) -> None:
+def launching(engine: Engine, name: str, site: Site) -> None:
+    """Record a library operator that launches a kernel of its own."""
     run = engine.run
     run.operators.append(Operator(f"aten::{name}", engine.location(site.node), len(run.launches)))
 
@@ -299,7 +260,7 @@ def _launching(engine: Engine, name: str, site: Site) -> None:
 def _contiguous(engine: Engine, tensor: Tensor, values: list[Value], site: Site) -> Value:
     if _defined(tensor).is_contiguous:
         return tensor
-    _launching(engine, "contiguous", site)
+    launching(engine, "contiguous", site)
     return tensor.fresh(tensor.shape)
 
 
@@ -344,7 +305,7 @@ def _reshaped(engine: Engine, tensor: Tensor, shape: list[int], site: Site) -> T
         if site.node.children[0].text == "view":
             message = "view size is not compatible with input tensor's size and stride"
             raise Refused(message, engine.location(site.node))
-        _launching(engine, "reshape", site)
+        launching(engine, "reshape", site)
         return tensor.fresh(shape)
     return tensor.view(shape, stride)
 
@@ -405,7 +366,7 @@ def _wrapped(engine: Engine, values: tuple[Value, ...], site: Site) -> Value:
 
 @method(Tensor, "zero_", "fill_", "copy_", "mul_", "add_")
 def _in_place(engine: Engine, tensor: Tensor, values: list[Value], site: Site) -> Value:
-    _launching(engine, site.node.children[0].text, site)
+    launching(engine, site.node.children[0].text, site)
     return tensor
 
 
@@ -429,18 +390,18 @@ def _empty(engine: Engine, values: list[Value], site: Site) -> Value:
     if not isinstance(options, Options):
         raise Unsupported(f"torch::{name} with such options")
     if name != "empty":
-        _launching(engine, name, site)
+        launching(engine, name, site)
     return Tensor(numbers_of(values[0]), options.dtype, options.device)
 
 
-@function("at::empty_like", "at::zeros_like", "at::ones_like")
+@function("at::empty_like", "at::zeros_like", "at::ones_like", "torch::stable::empty_like")
 def _empty_like(engine: Engine, values: list[Value], site: Site) -> Value:
     tensor = _defined(values[0])
     name = site.node.children[0].text.rpartition("::")[2]
     options = values[1] if len(values) > 1 else None
     dtype = options.dtype if isinstance(options, Options) else tensor.dtype
     if name != "empty_like":
-        _launching(engine, name, site)
+        launching(engine, name, site)
     return Tensor(tensor.shape, dtype, tensor.device, _like_strides(tensor))
 
 
@@ -457,19 +418,19 @@ def _like_strides(tensor: Tensor) -> tuple[int, ...]:
     return tensor.stride if dense else tuple(strides)
 
 
-@function("torch::nn::functional::pad", "at::pad")
+@function("torch::nn::functional::pad", "at::pad", "torch::stable::pad")
 def _pad(engine: Engine, values: list[Value], site: Site) -> Value:
     tensor, amounts = _defined(values[0]), numbers_of(values[1])
     shape = list(tensor.shape)
     for number in range(len(amounts) // 2):
         shape[-1 - number] += amounts[2 * number] + amounts[2 * number + 1]
-    _launching(engine, "fill_", site)  # the padded tensor is filled first, and then copied into
+    launching(engine, "fill_", site)  # the padded tensor is filled first, and then copied into
     return tensor.fresh(shape)
 
 
 @function("at::sum_out")
 def _sum_out(engine: Engine, values: list[Value], site: Site) -> Value:
-    _launching(engine, "sum", site)
+    launching(engine, "sum", site)
     return values[0]
 
 
@@ -505,70 +466,3 @@ def _with_device(engine: Engine, options: Options, values: list[Value], site: Si
 @method(Options, "requires_grad", "layout", "pinned_memory")
 def _same_options(engine: Engine, options: Options, values: list[Value], site: Site) -> Value:
     return options
-
-
-# -- devices, streams, random state -----------------------------------------------------------------------------------
-@method(TorchDevice, "index")
-def _index_of_device(engine: Engine, device: TorchDevice, values: list[Value], site: Site) -> Value:
-    return integer(int(device.name.partition(":")[2] or -1), "signed char")
-
-
-@method(TorchDevice, "is_cuda")
-def _device_is_cuda(engine: Engine, device: TorchDevice, values: list[Value], site: Site) -> Value:
-    return boolean(device.name.startswith("cuda"))
-
-
-@constructor("at::cuda::CUDAGuard", "at::cuda::OptionalCUDAGuard", "at::PhiloxCudaState", "c10::Device")
-def _guard(engine: Engine, values: tuple[Value, ...], site: Site) -> Value:
-    return values[0] if values and isinstance(values[0], TorchDevice) else Opaque("a guard")
-
-
-class Stream:
-    """A CUDA stream."""
-
-    __slots__ = ()
-
-
-@function("at::cuda::getCurrentCUDAStream", "at::cuda::getDefaultCUDAStream")
-def _stream(engine: Engine, values: list[Value], site: Site) -> Value:
-    return Stream()
-
-
-@method(Stream, "stream")
-def _raw_stream(engine: Engine, stream: Stream, values: list[Value], site: Site) -> Value:
-    return Symbol("the current stream")
-
-
-@function("at::cuda::getCurrentDeviceProperties", "at::cuda::getDeviceProperties")
-def _properties(engine: Engine, values: list[Value], site: Site) -> Value:
-    return Pointer(Cell(Properties(engine.run.device)))
-
-
-@function("at::cuda::detail::getDefaultCUDAGenerator")
-def _generator(engine: Engine, values: list[Value], site: Site) -> Value:
-    return Generator()
-
-
-@function("at::get_generator_or_default", "at::check_generator")
-def _generator_or_default(engine: Engine, values: list[Value], site: Site) -> Value:
-    return Pointer(Cell(Generator()))
-
-
-@method(Generator, "philox_cuda_state")
-def _philox(engine: Engine, generator: Generator, values: list[Value], site: Site) -> Value:
-    return PhiloxState()
-
-
-@function("at::cuda::philox::unpack")
-def _unpack(engine: Engine, values: list[Value], site: Site) -> Value:
-    return Tuple([Unknown("the seed of the random generator"), Unknown("the offset of the random generator")])
-
-
-@method(Generator, "get", "unsafeGetGeneratorImpl")
-def _generator_impl(engine: Engine, generator: Generator, values: list[Value], site: Site) -> Value:
-    return Pointer(Cell(generator))
-
-
-@method(Generator, "mutex")
-def _mutex(engine: Engine, generator: Generator, values: list[Value], site: Site) -> Value:
-    return Opaque("a mutex")
