@@ -5,6 +5,10 @@
 //
 // What a GPU leaves undefined is an error here: two threads meeting at different barriers, a thread that returns while
 // others wait, shared memory read before it is written (it is filled with NaN before each block).
+//
+// What it cannot see: a missing __syncwarp, since a lane runs on until it waits and every shuffle is a barrier of its
+// warp; orders of turns other than first to last and last to first; and whether the documented fragment layouts are
+// those of a real GPU.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
