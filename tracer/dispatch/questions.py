@@ -80,6 +80,8 @@ class _Shapes:
         self.heads_k = question.heads if question.heads_k is None else question.heads_k
         self.seqlen_k = question.seqlen_q if question.seqlen_k is None else question.seqlen_k
         self.varlen = any(name.startswith("cu_seqlens") for name in needed)
+        # Where lengths can be given instead of bounds, pages need the lengths.
+        self.lengths_of_pages = bool(question.page_size) and "seqused_k" in names and "cu_seqlens_k" not in needed
         self.cached = bool(names & {"k_cache", "kcache"})
         self.dtype = DTYPES.get(question.dtype.lower(), "")
         if not self.dtype:
@@ -138,7 +140,8 @@ _MEANING: dict[str, _Make] = {
     "k_cache": lambda s: s.cache(), "v_cache": lambda s: s.cache(), "kcache": lambda s: s.cache(),
     "vcache": lambda s: s.cache(), "softmax_lse": lambda s: s.lse(),
     "cu_seqlens": lambda s: s.bounds(), "cu_seqlens_q": lambda s: s.bounds(),
-    "cu_seqlens_k": lambda s: s.bounds(), "max_seqlen": lambda s: s.q.seqlen_q,
+    "cu_seqlens_k": lambda s: None if s.lengths_of_pages else s.bounds(), "max_seqlen": lambda s: s.q.seqlen_q,
+    "seqused_k": lambda s: s.per_batch() if s.lengths_of_pages else None,
     "max_seqlen_q": lambda s: s.q.seqlen_q if s.varlen else None,
     "max_seqlen_k": lambda s: s.seqlen_k if s.varlen else None,
     "cache_seqlens": lambda s: s.per_batch(), "seqlens_k": lambda s: s.per_batch(),

@@ -302,7 +302,7 @@ def _reshaped(engine: Engine, tensor: Tensor, shape: list[int], site: Site) -> T
         raise Refused(message, engine.location(site.node))
     stride = _viewed_strides(tensor, shape)
     if stride is None:
-        if site.node.children[0].text == "view":
+        if site.node.children[0].text.endswith("view"):
             message = "view size is not compatible with input tensor's size and stride"
             raise Refused(message, engine.location(site.node))
         launching(engine, "reshape", site)
@@ -366,7 +366,7 @@ def _wrapped(engine: Engine, values: tuple[Value, ...], site: Site) -> Value:
 
 @method(Tensor, "zero_", "fill_", "copy_", "mul_", "add_")
 def _in_place(engine: Engine, tensor: Tensor, values: list[Value], site: Site) -> Value:
-    launching(engine, site.node.children[0].text, site)
+    launching(engine, site.node.children[0].text.rpartition("::")[2], site)
     return tensor
 
 
