@@ -22,6 +22,13 @@ def main() -> None:
         # The reader of our output went away, as `head` does; there is nobody left to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except Exception as error:
+        # A mistake of ours; the checkout may well have provoked it, so its user gets one line too.
+        if os.environ.get("FLASHTRACER_TRACEBACK"):
+            raise
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        print(f"flashtracer: internal error, {what}; FLASHTRACER_TRACEBACK=1 shows where", file=sys.stderr)
+        sys.exit(2)
     except KeyboardInterrupt:
         print("flashtracer: interrupted", file=sys.stderr)
         sys.exit(130)

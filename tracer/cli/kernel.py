@@ -28,7 +28,7 @@ from tracer.cli.options import (
 from tracer.errors import TracerError
 
 if TYPE_CHECKING:
-    from tracer.dispatch import DecodedName, Device, Dispatcher
+    from tracer.dispatch import DecodedName, Device, Dispatcher, Unsupported
     from tracer.graph import Program
 
 
@@ -123,7 +123,7 @@ def kernel(
     The checkout's own host code is interpreted for the call; nothing of it is compiled or run. Without --gpu the GPU is
     an A100. --calls prints one JSON answer a line. Exit status 1 if the checkout refuses the call.
     """
-    from tracer.dispatch import Question, all_specializations, answer_calls, predict_question
+    from tracer.dispatch import Dispatcher, Question, Unsupported, all_specializations, answer_calls, ask
     from tracer.render import kernel_json, kernel_markdown, kernel_text
     from tracer.render.output import write
 
@@ -150,9 +150,18 @@ def kernel(
                 entry, dtype, batch, heads, heads_k, seqlen_q, seqlen_k, head_dim, causal, window_of(window), dropout,
                 softcap, alibi, return_softmax, page_size, new_tokens, rotary_dim, num_splits, deterministic,
             )  # fmt: skip
-            with stages.stage("interpreting the host code"):
-                device = chosen_device(gpu, sm, sm_count)
-                answer = predict_question(program, question, device, defines=defines, explain=explain)
+            device = chosen_device(gpu, sm, sm_count)
+            dispatcher = Dispatcher(program, defines=defines, cache=not no_cache)
+            try:
+                with stages.stage("interpreting the host code"):
+                    answer = ask(dispatcher, question, device, explain=True, outcomes=True)
+            except Unsupported as unknown:
+                # How far the call got is worth showing; the error line and the status come from the caller.
+                as_data = format is TableFormat.JSON
+                write(output, as_json(kernel_json.unsupported(unknown)) if as_data else _reached(unknown, width))
+                raise
+            finally:
+                dispatcher.close()
             refused = answer.prediction.error is not None
             if format is TableFormat.JSON:
                 result = as_json(kernel_json.answer(answer))
@@ -160,9 +169,18 @@ def kernel(
                 result = kernel_markdown.answer(answer, explain=explain)
             else:
                 result = kernel_text.answer(answer, color=color, width=width, explain=explain)
+                if len(answer.outcomes) > 1:
+                    result += "\n" + kernel_text.outcomes(answer.outcomes, width=width)
     write(output, result)
     if refused:
         raise typer.Exit(1)
+
+
+def _reached(unknown: Unsupported, width: int) -> str:
+    """Return how far a call could be followed; nothing where it stopped at once."""
+    from tracer.render import kernel_text
+
+    return kernel_text.unsupported(unknown, width=width) if unknown.reached else ""
 
 
 def _lines(file: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from tracer.dispatch import Answer, DecodedName, KernelTime, Launch, TileTable, Unsupported
+from tracer.dispatch import Answer, DecodedName, KernelTime, Launch, Outcome, TileTable, Unsupported
 from tracer.render import kernel_wording as wording
 from tracer.render.escape import cells, visible
 
@@ -78,6 +78,24 @@ def _why(answer: Answer, width: int, explain: bool) -> list[Line]:
         lines.append((head + wrapped[0].rstrip(), ""))
         lines += [(" " * (len(head) + 2) + part.strip(), "dim") for part in wrapped[1:]]
     return lines
+
+
+def outcomes(found: Sequence[Outcome], *, width: int) -> str:
+    """Return what can happen where the question does not decide it: each outcome with what it takes for granted."""
+    width = max(width, _NARROWEST)
+    lines: list[Line] = [("The question does not decide all of it. What can happen:", "")]
+    for number, one in enumerate(found, 1):
+        lines += _facts(f"  {number}", visible(wording.headline(one.prediction)), width)
+        assumed = "; ".join(f"{condition} is {value} ({place})" for condition, value, place in _assumed(one))
+        lines += _facts("", f"if {assumed}", width)
+    return _finished(lines, color=False)
+
+
+def _assumed(outcome: Outcome) -> list[tuple[str, str, str]]:
+    return [
+        (visible(decision.condition), "true" if decision.value else "false", wording.short(decision.location))
+        for decision in outcome.assumptions
+    ]
 
 
 def unsupported(error: Unsupported, *, width: int) -> str:
