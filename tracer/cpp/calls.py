@@ -358,10 +358,13 @@ class _BodyReader:
 
     def add_construct(self, node: Node, scope: Scope, condition: str) -> None:
         types = self.types.of_type(node.type, self.where(scope))
+        deep = not types.decided
+        if deep:
+            types = self.types.of_type(node.type, replace(self.where(scope), deep=True))
         usrs: dict[str, Found] = {}
         for usr in types.usrs:
             name = self.unit.classes[usr].declaration.name
-            for found in self.methods(Types((Instance(usr),)), name, len(node.children)):
+            for found in self.methods(Types((Instance(usr),)), name, len(node.children), deep=deep):
                 usrs[found.usr] = replace(found, how=How.CONSTRUCTOR)
         sure = len(usrs) == 1 and not types.library and not types.unknown
         constructors = [f if sure else replace(f, confidence=Confidence.AMBIGUOUS) for f in usrs.values()]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _QUALIFIERS = re.compile(r"\b(?:const|volatile|typename|struct|class)\b|[&*]")
+_BOUNDS = re.compile(r"\s*(?:\[[^\[\]]*\])+\s*$")
 _MAX_DEPTH = 12
 _MAX_TYPES = 24
 
@@ -499,7 +500,8 @@ class TypeReader:
 
 
 def _plain(spelling: str) -> str:
-    """Return a type's text without qualifiers, references and pointers around it."""
+    """Return a type's text without qualifiers, references, pointers and array bounds around it."""
+    spelling = _BOUNDS.sub("", spelling)
     head, opening, rest = spelling.partition("<")
     if not opening:
         return _QUALIFIERS.sub(" ", spelling).strip()
