@@ -740,11 +740,12 @@ class Unit:
             words.append("const")
         initialiser = self._nodes(parts[-1:])
         direct = re.match(r"\w+\s*[({]", self.slice(file, name_at, end))
-        if direct and initialiser and type_.class_usr and initialiser[0].kind != "construct":
+        first = initialiser[0] if initialiser else EMPTY
+        parenthesised = first.kind == "raw" and first.text.startswith("(")
+        depends = parenthesised or type_.canonical.startswith(("typename ", "const typename "))
+        if direct and initialiser and (type_.class_usr or depends) and first.kind != "construct":
             # `Class object(a, b)` with a dependent type: libclang shows the bare list of arguments.
-            first = initialiser[0]
-            listed = first.kind == "list" or (first.kind == "raw" and first.text.startswith("("))
-            arguments = first.children if listed else initialiser
+            arguments = first.children if parenthesised or first.kind == "list" else initialiser
             initialiser = (Node("construct", name, arguments, file, name_at, end, type_),)
         return Node("variable", name, initialiser, file, name_at, end, type_, (), " ".join(words))
 
