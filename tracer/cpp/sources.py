@@ -80,14 +80,16 @@ def apart(checkout: Checkout, extension: Extension, sources: Iterable[str]) -> t
 def _is_own(extension: Extension, directory: str) -> bool:
     """Tell whether an include folder holds the extension's own headers.
 
-    Its sources lie in it, or it lies directly in or beside their folder. Anything further away, such as
-    ``library/include``, is a library that lies in the checkout as a submodule or was shipped with the release: the stub
-    headers stand in for it, so that a checkout reads alike with and without it.
+    Its sources lie in it, or it lies directly in or beside their folder, or near the root of the checkout, as a folder
+    does that several extensions share. Anything else, such as ``library/include``, is a library that lies in the
+    checkout as a submodule or was shipped with the release: the stub headers stand in for it, so that a checkout reads
+    alike with and without it.
     """
     folders = {posixpath.dirname(source) for source in extension.sources}
     holds_sources = any(f"{folder}/".startswith(f"{directory}/") for folder in folders)
     around = folders | {posixpath.dirname(folder) for folder in folders if folder}
-    return holds_sources or posixpath.dirname(directory) in around
+    near_the_root = directory.count("/") < 2 and posixpath.basename(directory) != "include"
+    return holds_sources or near_the_root or posixpath.dirname(directory) in around
 
 
 def _is_cuda(source: str) -> bool:
