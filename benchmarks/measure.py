@@ -30,7 +30,8 @@ class Timing:
         """Return a row of the table."""
         return (
             f"{self.name:44s} {statistics.median(self.wall) * 1000:7.0f} ms wall "
-            f"({min(self.wall) * 1000:.0f}–{max(self.wall) * 1000:.0f}) {statistics.median(self.cpu) * 1000:7.0f} ms cpu "
+            f"({min(self.wall) * 1000:.0f}–{max(self.wall) * 1000:.0f}) "
+            f"{statistics.median(self.cpu) * 1000:7.0f} ms cpu "
             f"{self.memory:6.0f} MiB"
         )
 
@@ -47,9 +48,7 @@ def run(timing: Timing, command: Sequence[str], environment: dict[str, str] | No
         time.sleep(0.005)
     timing.wall.append(time.perf_counter() - began)
     after = os.times()
-    timing.cpu.append(
-        after.children_user + after.children_system - before.children_user - before.children_system
-    )
+    timing.cpu.append(after.children_user + after.children_system - before.children_user - before.children_system)
     if process.returncode != 0:
         raise SystemExit(f"benchmark command failed with status {process.returncode}: {' '.join(command)}")
 
