@@ -315,9 +315,7 @@ def _pytorch(q: Tensor, k: Tensor, v: Tensor, options: Options, dout: Tensor) ->
     parts = []
     for b, (Q, K, V) in enumerate(sequences):
         seqlen_q, seqlen_k, group = Q.shape[0], K.shape[0], Q.shape[1] // K.shape[1]
-        Q, K, V = (
-            one.repeat_interleave(times, 1).transpose(0, 1) for one, times in ((Q, 1), (K, group), (V, group))
-        )
+        Q, K, V = (one.repeat_interleave(times, 1).transpose(0, 1) for one, times in ((Q, 1), (K, group), (V, group)))
         S = Q * options.softmax_scale @ K.transpose(1, 2)
         if options.softcap > 0:
             S = options.softcap * torch.tanh(S / options.softcap)
