@@ -171,6 +171,7 @@ class CppSource:
         self._functions: dict[str, tuple[_UnitReader, FunctionFact]] = {}
         self._declared: dict[str, FunctionFact] = {}
         self._by_primary: dict[str, list[str]] = {}
+        self._copies: dict[tuple[int, str], str] = {}
         self._sites: dict[str, tuple[CallSite, ...]] = {}
         self._files: dict[str, bytes] = {}
 
@@ -180,13 +181,15 @@ class CppSource:
             return
         self._indexed = True
         self._separate_clashing_files()
+        self._originals_first()
         for reader in self._readers:
             for function in reader.outline.functions:
                 self._declared.setdefault(function.usr, function)
-                if function.defined and function.usr not in self._functions:
-                    self._functions[function.usr] = (reader, function)
+                key = self._key(reader, function) if function.defined else ""
+                if key and key not in self._functions:
+                    self._functions[key] = (reader, function)
                     if function.primary:
-                        self._by_primary.setdefault(function.primary, []).append(function.usr)
+                        self._by_primary.setdefault(function.primary, []).append(key)
         for usrs in self._by_primary.values():
             usrs.sort(key=lambda usr: _natural(self._functions[usr][1]))
 
@@ -207,6 +210,34 @@ class CppSource:
                 self._readers.remove(reader)
                 plans = (*plan_units(self.checkout, rest), *apart(self.checkout, self.extension, sorted(clashing)))
                 self._readers += [_UnitReader(self.checkout, plan, self.store) for plan in plans]
+
+    def _originals_first(self) -> None:
+        """Order units that offer the same names to Python, of which a build takes one.
+
+        Nothing but the building machine decides between them. A file whose name extends another's, such as
+        ``api_stable.cpp`` beside ``api.cpp``, was made from it and comes after it; else the build's order stands.
+        """
+        offers = [
+            {(fact.module, fact.name) for fact in reader.outline.bindings if fact.usrs} for reader in self._readers
+        ]
+        stems = [posixpath.splitext(reader.plan.main)[0] for reader in self._readers]
+        order = list(range(len(stems)))
+        for one in range(len(stems)):
+            for other in range(one):
+                if offers[one] & offers[other] and stems[other].startswith(stems[one]) and stems[other] != stems[one]:
+                    order.remove(one)
+                    order.insert(order.index(other), one)
+                    break
+        self._readers = [self._readers[number] for number in order]
+
+    def _key(self, reader: _UnitReader, function: FunctionFact) -> str:
+        """Return the key of a definition: its USR, or more where another file defines the same one before."""
+        known = self._functions.get(function.usr)
+        if known is None or known[1].place[:2] == function.place[:2]:
+            return function.usr
+        copy = f"{function.usr}@{function.place[0]}"
+        self._copies[id_of(reader), function.usr] = copy
+        return copy
 
     def owns(self, id: str) -> bool:
         """Tell whether an id belongs to this extension."""
@@ -256,7 +287,7 @@ class CppSource:
             if fact.usrs:
                 implementations.setdefault((fact.module, fact.name), fact.usrs)
         own_name = self.extension.name.rpartition(".")[2]
-        for _, fact in facts:
+        for reader, fact in facts:
             usrs = fact.usrs or implementations.get((fact.module, fact.name), ())
             namespace = "" if fact.module == "pybind" else fact.module
             if namespace in (ITS_OWN_NAME, "TORCH_EXTENSION_NAME"):
@@ -265,12 +296,12 @@ class CppSource:
             targets = tuple(
                 target
                 for usr in usrs
-                for target in self._targets(FoundFact(usr, How.BINDING.value, Confidence.EXACT.value, None, ()))
+                for target in self._targets(FoundFact(usr, How.BINDING.value, Confidence.EXACT.value, None, ()), reader)
             )
             # A schema and its implementation are two registrations of one name; the one with a function counts.
             if not fact.usrs and usrs:
                 continue
-            id = f"binding:{self.prefix}{namespace}:{fact.name}@{fact.place[1]}"
+            id = f"binding:{self.prefix}{namespace}:{fact.name}@{fact.place[0]}:{fact.place[1]}"
             definition = Definition(id, fact.name, qualified, Language.BINDING, "binding", _location(fact.place))
             yield Binding(definition, namespace, targets)
 
@@ -279,7 +310,7 @@ class CppSource:
         known = self._sites.get(id)
         if known is None:
             reader, fact = self._entry(id)
-            known = tuple([self._site(id, call) for call in reader.body(fact.key).calls])
+            known = tuple([self._site(id, call, reader) for call in reader.body(fact.key).calls])
             self._sites[id] = known
         return known
 
@@ -397,10 +428,10 @@ class CppSource:
             reader.close()
 
     # -- linking ------------------------------------------------------------------------------------------------------
-    def _site(self, caller: str, call: CallFact) -> CallSite:
+    def _site(self, caller: str, call: CallFact, reader: _UnitReader) -> CallSite:
         targets: list[Target] = []
         for found in call.found:
-            targets += [target for target in self._targets(found) if target.id not in {t.id for t in targets}]
+            targets += [target for target in self._targets(found, reader) if target.id not in {t.id for t in targets}]
         outcome, reason = Outcome(call.outcome), call.reason
         if outcome is Outcome.RESOLVED and not targets:
             outcome = Outcome.UNRESOLVED
@@ -409,13 +440,14 @@ class CppSource:
             reason = f"{where}defined in no source of {self.extension.name}"
         return CallSite(caller, call.written, _location(call.place), outcome, tuple(targets), reason)
 
-    def _targets(self, found: FoundFact) -> list[Target]:
+    def _targets(self, found: FoundFact, reader: _UnitReader) -> list[Target]:
+        """Return the definitions that a USR means in one unit: its own, where files define the same name."""
         self._index()
         through = _location(found.through) if found.through else None
         confidence = Confidence(found.confidence)
         targets = []
         if found.usr in self._functions:
-            id = self.prefix + found.usr
+            id = self.prefix + self._copies.get((id_of(reader), found.usr), found.usr)
             targets.append(Target(id, How(found.how), confidence, through, found.template_arguments))
         for usr in self._by_primary.get(found.usr, ()):
             if _contradict(found.template_arguments, self._functions[usr][1].template_arguments):
