@@ -160,9 +160,7 @@ def gpu_timings(workload: Workload, kernels: tuple[str, ...]) -> list[Timing]:
                 functools.partial(backward_into, out, q, k, v, out, lse, dq, dk, dv, options)
             )
         else:
-            milliseconds[kernel] = gpu_milliseconds(
-                functools.partial(forward_into, kernel, q, k, v, out, lse, options)
-            )
+            milliseconds[kernel] = gpu_milliseconds(functools.partial(forward_into, kernel, q, k, v, out, lse, options))
     timings = []
     for name, time_taken in milliseconds.items():
         backward = "backward" in name

@@ -143,9 +143,7 @@ def _shape(q: Tensor, k: Tensor, options: Options) -> AttentionShape:
     )  # fmt: skip
 
 
-def _run(
-    kernel: str, tensors: dict[str, Tensor], q: Tensor, k: Tensor, options: Options, execution: Execution
-) -> None:
+def _run(kernel: str, tensors: dict[str, Tensor], q: Tensor, k: Tensor, options: Options, execution: Execution) -> None:
     shape = _shape(q, k, options)
     if options.alibi_slopes is not None:
         per_sequence = options.alibi_slopes.expand(shape.batch, shape.heads_q).contiguous()

@@ -101,16 +101,16 @@ def _one_head(Q: Tensor, K: Tensor, V: Tensor, dO: Tensor, options: Options, slo
     distance = torch.arange(seqlen_q)[:, None] + seqlen_k - seqlen_q - torch.arange(seqlen_k)[None, :]
     S = S - slope * distance.abs().to(S)
     S = S.masked_fill(~seen, -math.inf)
-    some = seen.any(1)                                # rows that see anything
+    some = seen.any(1)  # rows that see anything
 
     lse = torch.full((seqlen_q,), math.inf, dtype=S.dtype, device=S.device)
-    lse[some] = torch.logsumexp(S[some], 1)           # L = log sum exp S
-    P = torch.exp(S - lse[:, None])                   # P = softmax(S); a row that sees nothing is 0
-    out = P @ V                                       # O = P V
-    dV = P.T @ dO                                     # dV = P^T dO
-    dP = dO @ V.T                                     # dP = dO V^T
-    D = (dO * out).sum(1)                             # D = rowsum(dO * O)
-    dS = P * (dP - D[:, None]) * slope_of_cap         # dS = P * (dP - D)
-    dQ = options.softmax_scale * dS @ K               # dQ = scale dS K
-    dK = options.softmax_scale * dS.T @ Q             # dK = scale dS^T Q
+    lse[some] = torch.logsumexp(S[some], 1)  # L = log sum exp S
+    P = torch.exp(S - lse[:, None])  # P = softmax(S); a row that sees nothing is 0
+    out = P @ V  # O = P V
+    dV = P.T @ dO  # dV = P^T dO
+    dP = dO @ V.T  # dP = dO V^T
+    D = (dO * out).sum(1)  # D = rowsum(dO * O)
+    dS = P * (dP - D[:, None]) * slope_of_cap  # dS = P * (dP - D)
+    dQ = options.softmax_scale * dS @ K  # dQ = scale dS K
+    dK = options.softmax_scale * dS.T @ Q  # dK = scale dS^T Q
     return Attention(out, lse, dQ, dK, dV)
