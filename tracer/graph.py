@@ -17,6 +17,7 @@ from tracer.errors import NameNotFound, SourceError
 from tracer.extensions import Extension, read_extensions
 from tracer.model import (
     CallSite,
+    Confidence,
     Coverage,
     Definition,
     Diagnostic,
@@ -139,17 +140,20 @@ class Program:
                 targets.append(target)
                 continue
             found = self._bound(target.id, site.location.file)
-            if found is None:
+            if not found:
                 missing = target.id.partition(":")[2]
-            else:
-                targets.append(Target(found.definition.id, How.BINDING, target.confidence, target.through))
+            confidence = target.confidence if len(found) == 1 else Confidence.AMBIGUOUS
+            targets += [Target(b.definition.id, How.BINDING, confidence, target.through) for b in found]
         if targets:
             return CallSite(site.caller, site.written, site.location, Outcome.RESOLVED, tuple(targets), site.reason)
         reason = f"no extension of this checkout binds {missing}"
         return CallSite(site.caller, site.written, site.location, Outcome.UNRESOLVED, (), reason)
 
-    def _bound(self, id: str, file: str) -> Binding | None:
-        """Return the binding behind ``extension:module.name`` or ``ops:namespace::name``; CUDA builds come first."""
+    def _bound(self, id: str, file: str) -> tuple[Binding, ...]:
+        """Return the bindings behind ``extension:module.name`` or ``ops:namespace::name``; CUDA builds come first.
+
+        There are several where a build takes one of several source files that offer the same names.
+        """
         if id.startswith(_EXTENSION):
             module, _, name = id[len(_EXTENSION) :].rpartition(".")
             namespace = ""
@@ -160,10 +164,13 @@ class Program:
         folder = posixpath.dirname(file)
         candidates.sort(key=lambda e: (e.backend != "cuda", e.package_dir != folder))
         for extension in candidates:
+            found: dict[str, Binding] = {}
             for binding in self.bindings(extension):
                 if binding.namespace == namespace and binding.definition.name == name:
-                    return binding
-        return None
+                    found.setdefault(binding.definition.location.file, binding)
+            if found:
+                return tuple(found.values())
+        return ()
 
     def _may_bind(self, extension: Extension, namespace: str) -> bool:
         """Tell whether an extension can define an operator namespace, without parsing it."""
