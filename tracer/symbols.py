@@ -402,23 +402,7 @@ def _size(side: Side, symbol: str, value: Value) -> SizeRow | None:
 
 def _mask_values(side: Side) -> list[Value]:
     """Return the choices that put minus infinity in the place of a score, as far as they are compiled in."""
-    from tracer.dataflow.terms import Terms
-
-    flags = {**dict.fromkeys(side.comparison.kernel.flag_names(), False), **side.comparison.match.flags}
-    exact = Terms(side.kernel, exact=True, flags=flags)
-    found: dict[int, Value] = {}
-    waiting = [exact.outputs[k] for k in side.comparison.match.outputs.values() if k in exact.outputs]
-    seen: set[int] = set()
-    while waiting:
-        term = waiting.pop()
-        if term.number in seen:
-            continue
-        seen.add(term.number)
-        if term.op == "guarded" and term.origin is not None:
-            if any(exact.is_constant(argument, float("-inf")) for argument in term.args):
-                found[term.origin.number] = term.origin
-        waiting += [*term.args, *(x for x in (term.step, term.start) if x is not None)]
-    return [found[number] for number in sorted(found)]
+    return side.comparison.masks(side.comparison.match.flags)
 
 
 def _masks(side: Side) -> tuple[Location, ...]:

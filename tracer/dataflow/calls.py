@@ -8,7 +8,7 @@ from typing import Any
 
 from tracer.cpp.tree import Class, Node, TypeRef
 from tracer.dataflow.frames import Closure, Frame, Object, Thing, Type
-from tracer.dataflow.ir import Formula, Ref, Site, Storage, Value, conjunction
+from tracer.dataflow.ir import Event, Formula, Ref, Site, Storage, Value, conjunction
 from tracer.dataflow.library import CONVERTERS, Meaning, meaning
 from tracer.dataflow.lookup import Callee
 from tracer.dataflow.names import Names, constant_of
@@ -346,7 +346,8 @@ class Calls(Names):
                 values.insert(0, self.as_value(base, site))
             return self.value("call", values, site, name)
         if found.does in ("barrier", "wait", "fence"):
-            self.barriers.append((found.does if found.does != "barrier" else found.op, len(self.values), site))
+            kind = found.op if found.does == "barrier" else found.does
+            self.events.append(Event(kind, None, site, self.path))
             return None
         if found.does == "nothing":
             return None
@@ -465,7 +466,9 @@ class Calls(Names):
             if child.kind in ("name", "literal", "binary", "call"):
                 thing = self.thing(child)
                 extents += [self.as_value(thing)] if isinstance(thing, Ref | Value) else []
-        coordinates = self.index_values(arguments[2]) if len(arguments) > 2 else []
+        is_chosen = len(arguments) > 2 and arguments[2].kind == "call" and len(arguments[2].children) > 1
+        is_chosen = is_chosen and arguments[2].children[0].text.rpartition("::")[2] == "make_coord"
+        coordinates = self.index_values(arguments[2]) if is_chosen else []
         storage.tiles.append((tuple(extents), tuple(coordinates), site))
 
     def leaf_condition(self) -> Formula:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from tracer.dataflow.diagnose import Diagnosis, Finding
 from tracer.dataflow.ir import Graph, TooLarge, Value
@@ -35,6 +38,33 @@ class Comparison:
     match: Match
     findings: list[Finding] = field(default_factory=list)
     lanes: Lanes | None = None
+    _exact: Terms | None = None
+
+    @property
+    def exact(self) -> Terms:
+        """The kernel's terms with all factors and conditions, computed once."""
+        if self._exact is None:
+            self._exact = Terms(self.kernel.graph, exact=True, flags=self.kernel.flags)
+        return self._exact
+
+    def masks(self, flags: Mapping[str, bool]) -> list[Value]:
+        """Return the choices that put minus infinity in the place of a score; flags that are not named are off."""
+        found: dict[int, Value] = {}
+        waiting = [self.exact.outputs[k] for k in self.match.outputs.values() if k in self.exact.outputs]
+        seen: set[int] = set()
+        while waiting:
+            term = waiting.pop()
+            if term.number in seen:
+                continue
+            seen.add(term.number)
+            if term.op == "flag":
+                waiting.append(term.args[0 if flags.get(str(term.detail), False) else 1])
+                continue
+            if term.op == "guarded" and term.origin is not None:
+                if any(self.exact.is_constant(argument, -math.inf) for argument in term.args):
+                    found[term.origin.number] = term.origin
+            waiting += [*term.args, *(x for x in (term.step, term.start) if x is not None)]
+        return [found[number] for number in sorted(found)]
 
     @property
     def ok(self) -> bool:
@@ -78,6 +108,12 @@ def paper_terms(name: str) -> tuple[Terms, Steps]:
         terms = Terms(listing(name))
         _PAPERS[name] = (terms, Steps(terms))
     return _PAPERS[name]
+
+
+@lru_cache(maxsize=16)
+def exact_paper(name: str) -> Terms:
+    """Return the terms of a listing with all factors and conditions, computed once."""
+    return Terms(listing(name), exact=True)
 
 
 def compare(name: str, graph: Graph, flags: dict[str, bool] | None = None) -> Comparison:

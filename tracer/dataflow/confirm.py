@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from tracer.dataflow.arrays import Array, filled, ratio
-from tracer.dataflow.compare import Comparison
+from tracer.dataflow.compare import Comparison, exact_paper
 from tracer.dataflow.diagnose import Diagnosis, Finding
 from tracer.dataflow.evaluate import Evaluation, Problem, Unknown, random_tiles
 from tracer.dataflow.ir import Value
@@ -56,8 +56,8 @@ def confirm(comparison: Comparison, passed: Passed | None, free: frozenset[str] 
         free: outputs that may lack a constant factor, because another kernel applies it.
     """
     result = Confirmation()
-    paper = Terms(comparison.paper.graph, exact=True)
-    kernel = Terms(comparison.kernel.graph, exact=True, flags={**comparison.match.flags, **comparison.kernel.flags})
+    paper = exact_paper(comparison.listing.name)
+    kernel = comparison.exact
     is_chained = bool(comparison.paper.recurrences)
     # A backward pass may leave keys beyond the end unmasked: their tiles are zero and their gradients are not stored.
     plans: tuple[tuple[tuple[int, ...], bool], ...] = (
@@ -111,7 +111,7 @@ def _runs(
     expected = {name: first.value(term) for name, term in paper.outputs.items()}
     wanted = [k for k in match.outputs.values() if k is not None]
     while True:
-        second = Evaluation(kernel, _problem(comparison, plan, dict(result.scalars), dict(match.inputs)))
+        second = Evaluation(kernel, _problem(comparison, plan, dict(result.scalars), dict(match.inputs)), match.flags)
         try:
             found = {name: second.value(kernel.outputs[name]) for name in wanted}
         except Unknown as unknown:

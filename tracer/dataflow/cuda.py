@@ -239,6 +239,7 @@ class Kernel(Calls):
             if target.kind == "name":
                 thing = self.frame.find(target.text)
                 if isinstance(thing, Ref) and (thing.is_pointer or node.children[0].kind == "call"):
+                    thing.storage.is_moving = True
                     self.frame.rebind(target.text, thing.view(loops=frozenset((loop.number,))))
 
     # -- declarations -------------------------------------------------------------------------------------------------

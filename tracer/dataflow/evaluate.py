@@ -56,9 +56,9 @@ class Problem:
 class Evaluation:
     """One run of a set of exact terms on a problem."""
 
-    def __init__(self, terms: Terms, problem: Problem) -> None:
-        """Prepare; nothing is carried out yet."""
-        self.terms, self.problem = terms, problem
+    def __init__(self, terms: Terms, problem: Problem, flags: Mapping[str, bool] | None = None) -> None:
+        """Prepare; nothing is carried out yet. Compile-time flags that are not named are off."""
+        self.terms, self.problem, self.flags = terms, problem, {**terms.flags, **(flags or {})}
         self.by_input = {mine: listing for listing, mine in problem.names.items()}
         self.final: dict[int, Array] = {}
         self.current: dict[int, Array] = {}
@@ -162,7 +162,7 @@ class Evaluation:
                 return scalar(self.problem.scalars[name])
             raise Unknown(name)
         if op == "flag":
-            return self.value(term.args[1])
+            return self.value(term.args[0 if self.flags.get(str(term.detail), False) else 1])
         if op in ("guarded", "either"):
             return self._choice(term)
         if op == "join":
@@ -225,8 +225,7 @@ class Evaluation:
         if isinstance(formula, bool):
             return scalar(float(formula))
         if formula[0] == "flag":
-            known = self.terms.flags.get(formula[1])
-            return scalar(float(known)) if known is not None else scalar(0.0)
+            return scalar(float(self.flags.get(formula[1], False)))
         if formula[0] == "test":
             return self._test(formula[1])
         if formula[0] == "not":
@@ -253,8 +252,7 @@ class Evaluation:
             inner = self._test(value.args[0])
             return None if inner is None else elementwise(lambda x: float(x == 0.0), inner)
         if value.op == "param":
-            known = self.terms.flags.get(value.text)
-            return scalar(float(known)) if known is not None else scalar(0.0)
+            return scalar(float(self.flags.get(value.text, False)))
         if value.op == "const":
             return scalar(float(bool(value.constant)))
         if value.op in _COMPARE:

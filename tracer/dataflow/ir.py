@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from tracer.errors import TracerError
@@ -96,9 +97,10 @@ class Storage:
         loaded_in: the loops inside which it is read, of an input.
         tiles: the tiles cut out of it: (extents, coordinates), as values.
         is_raw: it is an array of bytes that tensors are laid into.
+        is_moving: a pointer into it moves from step to step, as in double buffering.
     """
 
-    __slots__ = ("declared", "is_raw", "loaded_in", "name", "parts", "space", "tiles")
+    __slots__ = ("declared", "is_moving", "is_raw", "loaded_in", "name", "parts", "space", "tiles")
 
     def __init__(self, name: str, declared: Site, space: str) -> None:
         """Make a storage; :meth:`Graph.store` does, and gives it contents."""
@@ -107,6 +109,7 @@ class Storage:
         self.loaded_in: set[int] = set()
         self.tiles: list[tuple[tuple[Value, ...], tuple[Value | None, ...], Site]] = []
         self.is_raw = False
+        self.is_moving = False
 
 
 class Ref:
@@ -228,6 +231,27 @@ def decided(formula: Formula, flags: dict[str, bool]) -> Formula:
     return conjunction(left, right) if formula[0] == "and" else disjunction(left, right)
 
 
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that the order of memory accesses depends on.
+
+    Attributes:
+        kind: ``read``, ``write``, ``block`` and ``warp`` for barriers, ``wait``, ``fence``, ``loop``, ``end``.
+        storage: the shared buffer that is read or written.
+        site: where.
+        path: the formulas under which it happens.
+        is_copy: of a ``write``: the data come from global memory, so that they may arrive later.
+        loop: of ``loop`` and ``end``.
+    """
+
+    kind: str
+    storage: Storage | None
+    site: Site
+    path: tuple[Formula, ...]
+    is_copy: bool = False
+    loop: Loop | None = None
+
+
 class Graph:
     """The value flow of one function, while it is followed and afterwards.
 
@@ -241,14 +265,13 @@ class Graph:
         self.inputs: dict[str, Storage] = {}
         self.roots: dict[Storage, Value] = {}
         self.outputs: dict[str, Value] = {}
-        self.stores: list[Value] = []
         self.loops: list[Loop] = []
         self.open_loops: list[Loop] = []
         self.known: dict[str, bool] = {}
         self.path: tuple[Formula, ...] = ()
         self.exits: list[tuple[Formula, ...]] = []
         self.chain: tuple[Site, ...] = ()
-        self.barriers: list[tuple[str, Any, Site]] = []
+        self.events: list[Event] = []
         self.undefined = self.value("undefined")
 
     def location(self, site: Site) -> Location:
@@ -311,6 +334,8 @@ class Graph:
     def read(self, ref: Ref, site: Site = None) -> Value:
         """Return the value behind a reference."""
         value = self.contents(ref.storage)
+        if ref.storage.space == "shared":
+            self.events.append(Event("read", ref.storage, site, self.path))
         if ref.storage.space == "global":
             ref.storage.loaded_in |= {loop.number for loop in self.open_loops}
         if ref.storage.space == "global" or ref.indices or ref.loops - value.loops:
@@ -333,8 +358,9 @@ class Graph:
         )
         value.args += [index for index in ref.indices if index is not None]
         value.guards = self.path
-        if ref.storage.space == "global":
-            self.stores.append(value)
+        if ref.storage.space == "shared":
+            is_copy = contents.op == "copy" and _from_global(contents.args[0])
+            self.events.append(Event("write", ref.storage, site, self.path, is_copy))
         self.state[ref.storage] = value
 
     def rename(self, ref: Ref, site: Site) -> None:
@@ -477,6 +503,7 @@ class Graph:
             phi.loop, phi.storage, phi.loops = loop, storage, contents.loops
             self.state[storage] = phis[storage] = phi
         self.open_loops.append(loop)
+        self.events.append(Event("loop", None, site, self.path, loop=loop))
         path, known = self.path, self.known
         body(loop)
         ends = dict(self.state)
@@ -486,6 +513,7 @@ class Graph:
             (storage, start, counter, self.state.get(storage, counter)) for storage, start, counter, _ in loop.counters
         ]
         self.open_loops.pop()
+        self.events.append(Event("end", None, site, self.path, loop=loop))
         ends.update({s: v for s, v in self.state.items() if s not in counters})
         for storage, phi in phis.items():
             end = ends.get(storage, phi)
@@ -503,6 +531,14 @@ class Graph:
             after.loop, after.storage = loop, storage
             self.state[storage] = loop.after[storage] = after
         loop.last = len(self.values)
+
+
+def _from_global(value: Value) -> bool:
+    while value.op in ("set", "element", "copy", "convert") or value.forward is not None:
+        if value.storage is not None and value.storage.space == "global":
+            return True
+        value = value.forward if value.forward is not None else value.args[0]
+    return value.op == "input" or (value.storage is not None and value.storage.space == "global")
 
 
 def _implied(formula: Formula) -> dict[str, bool]:

@@ -47,6 +47,12 @@ class Match:
 
 def main_loops(terms: Terms) -> list[Loop]:
     """Return the loops over tiles: those that carry data and load inputs, and hold no other such loop."""
+    if terms.main_loops is None:
+        terms.main_loops = _main_loops(terms)
+    return terms.main_loops
+
+
+def _main_loops(terms: Terms) -> list[Loop]:
     loaded: set[int] = set()
     for storage in terms.graph.inputs.values():
         if storage.space == "global":

@@ -87,6 +87,7 @@ class Terms:
         self.masked: set[Term] = set()
         self.recurrences: dict[int, list[Term]] = {}
         self._current: Value | None = None
+        self.main_loops: list[Loop] | None = None  # the loops over tiles, once they are asked for
         self._first: dict[Term, Term] = {}
         self._factors: dict[Term, tuple[Term, Term]] = {}  # of a product, the two that were multiplied last
         self.scalar = self.make("scalar")
