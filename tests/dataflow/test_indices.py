@@ -1,0 +1,189 @@
+"""Faults in index sets, bounds and barriers; rewrites that change nothing; kernels in which there is no attention."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.dataflow.mutants import Subject, mutated, subject
+from tests.releases import release
+from tracer.dataflow.ir import decided, flags_of
+from tracer.dataflow.match import main_loops
+from tracer.dataflow.names import plain
+
+Change = Callable[[Subject], None]
+
+
+@pytest.fixture(scope="module")
+def forward(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Subject]:
+    with subject(release("2.8.3"), "forward", tmp_path_factory.mktemp("indices")) as found:
+        yield found
+
+
+def invert_mask(s: Subject) -> None:
+    for mask in s.side.comparison.masks(s.side.comparison.match.flags):
+        assert isinstance(mask.condition, tuple)
+        test = mask.condition[1]
+        s.replace(test.site, f"{s.child(test.site, 0)} < {s.child(test.site, 1)}")
+
+
+def loop_ends_early(s: Subject) -> None:
+    loop = main_loops(s.side.comparison.kernel)[-1]
+    condition = loop.site[1].children[1]
+    s.replace(
+        (loop.site[0], condition), f"{s.child((loop.site[0], condition), 0)} > {s.child((loop.site[0], condition), 1)}"
+    )
+
+
+def loop_begins_late(s: Subject) -> None:
+    loop = main_loops(s.side.comparison.kernel)[0]
+    for _, start, _, _ in loop.counters:
+        if plain(start).op == "sub":
+            s.replace(plain(start).site, f"{s.child(plain(start).site, 0)} - 2")
+
+
+def prefetch_of_another_tile(s: Subject) -> None:
+    keys = s.kernel.inputs[s.side.comparison.match.inputs["K"]]
+    loops = {loop.number for loop in main_loops(s.side.comparison.kernel)}
+    for value in s.kernel.values:
+        if value.op == "element" and value.storage is keys:
+            for index in value.args[1:]:
+                if index.op == "sub" and index.loops & loops:
+                    s.replace(index.site, f"{s.child(index.site, 0)} - 2")
+
+
+def column_left_out(s: Subject) -> None:
+    for value in s.values("m_i", "max"):
+        for loop in s.kernel.loops:
+            if loop.first <= value.number < loop.last and len(loop.counters) == 1:
+                start = plain(loop.counters[0][1])
+                if start.op == "const" and start.constant == 1:
+                    s.replace(start.site, "2")
+
+
+FAULTS: dict[str, tuple[Change, str]] = {
+    "mask inverted": (invert_mask, "mask"),
+    "loop ends early": (loop_ends_early, "bounds"),
+    "loop begins late": (loop_begins_late, "bounds"),
+    "prefetch of another tile": (prefetch_of_another_tile, "bounds"),
+    "column left out": (column_left_out, "bounds"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_index_fault_is_caught(name: str, forward: Subject, tmp_path: Path) -> None:
+    change, kind = FAULTS[name]
+    assert not forward.side.findings
+    forward.edits = []
+    change(forward)
+    side = mutated(forward, tmp_path)
+    assert kind in [finding.kind for finding in side.findings], side.findings
+    assert all(finding.location is not None for finding in side.findings)
+
+
+def plain_barriers(s: Subject) -> list[tuple[str, object]]:
+    """Return the barriers that the plain kernel passes."""
+    found = []
+    for event in s.kernel.events:
+        flags = {flag: False for formula in event.path for flag in flags_of(formula)}
+        if event.kind == "block" and all(decided(formula, flags) is not False for formula in event.path):
+            found.append(event.site)
+    return found
+
+
+def test_every_barrier_of_the_plain_kernel_is_needed(forward: Subject) -> None:
+    from tracer.dataflow.barriers import barrier_findings
+
+    comparison = forward.side.comparison
+    loops = main_loops(comparison.kernel)
+    sites = plain_barriers(forward)
+    assert len(sites) >= 4
+    events = forward.kernel.events
+    try:
+        for site in sites:
+            forward.kernel.events = [event for event in events if event.site != site]
+            assert barrier_findings(forward.kernel, comparison.match.flags, loops), forward.place(site)  # type: ignore[arg-type]
+    finally:
+        forward.kernel.events = events
+
+
+def test_names_and_spelling_change_nothing(forward: Subject, tmp_path: Path) -> None:
+    forward.edits = []
+    products = forward.values("l_i", "mul") + forward.values("O_i", "mul")
+    for value in products:
+        if value.site[1].kind == "assign":
+            left, right = forward.child(value.site, 0), forward.child(value.site, 1)
+            forward.replace(value.site, f"{left} = {right} * {left}")
+    assert forward.edits
+    names = {v.name for v in forward.kernel.values if v.op == "set" and len(v.name) > 5 and "_" in v.name}
+    assert len(names) > 20
+    side = mutated(forward, tmp_path)
+    assert not side.findings
+    pattern = re.compile(rf"\b({'|'.join(map(re.escape, sorted(names)))})\b")
+    for file in tmp_path.rglob("*.h"):
+        text = pattern.sub(r"renamed_\1", file.read_text(encoding="utf-8"))
+        file.write_text(text, encoding="utf-8")
+    again = checked(forward, tmp_path)
+    assert not again.findings
+    assert again.comparison.agreeing() == 31
+    assert any(value.name.startswith("renamed_") for value in again.kernel.values)
+
+
+def checked(s: Subject, root: Path):  # type: ignore[no-untyped-def]
+    """Check the sources of a folder that holds a part of a release."""
+    from tracer.checkout import Checkout
+    from tracer.cpp.source import CppSource
+    from tracer.cpp.store import Store
+    from tracer.crosscheck import LISTINGS, make_side
+    from tracer.dataflow.cuda import kernels
+
+    source = CppSource(Checkout(str(root), root, "flash-attention", None, "folder"), s.source.extension, Store(False))
+    try:
+        name = s.source.definition(s.kernel.id).qualified_name
+        id = next(d.id for d in source.definitions() if d.qualified_name == name and d.kind == "device function")
+        return make_side(kernels(source, id)[0], LISTINGS[s.role], s.passed)
+    finally:
+        source.close()
+
+
+KERNELS = {
+    "copies only": ("Y[i] = X[i];", "stores nothing that could be|differ|expected|missing"),
+    "never stores": ("float y = X[i] * 2.f; y += 1.f;", "stores nothing"),
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_kernel_without_attention_never_passes(name: str, tmp_path: Path) -> None:
+    from tracer.crosscheck import make_side
+    from tracer.dataflow.cuda import kernels
+    from tracer.dataflow.reference import Reference
+
+    body, message = KERNELS[name]
+    folder = tmp_path / "kernels"
+    folder.mkdir()
+    text = (
+        f"__global__ void other(const float* X, float* Y, int n) {{ int i = threadIdx.x; if (i < n) {{ {body} }} }}\n"
+    )
+    (folder / "other.cuh").write_text(text)
+    (folder / "other.cu").write_text('#include "other.cuh"\n')
+    with Reference(tmp_path, cache=False) as reference:
+        kernel = kernels(reference.source("other"), reference.kernels("other")[0].id)[0]
+        side = make_side(kernel, "flash_attention_2_forward", None)
+    assert side.findings
+    assert side.comparison.agreeing() < 31
+    assert re.search(message, " ".join(finding.message for finding in side.findings))
+
+
+def test_work_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tracer.dataflow import ir
+    from tracer.dataflow.cuda import kernels
+    from tracer.dataflow.reference import Reference
+
+    monkeypatch.setattr(ir, "MAX_VALUES", 500)
+    with Reference() as reference:
+        source = reference.source("flash_attention_2_forward")
+        with pytest.raises(ir.TooLarge, match="more than 500 operations"):
+            kernels(source, reference.kernels("flash_attention_2_forward")[0].id)
