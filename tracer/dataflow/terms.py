@@ -391,7 +391,7 @@ class Terms:
 
     def alternatives(self, term: Term, flags: bool = False) -> list[Term]:
         """Return what a term can be at run time; with ``flags`` also what it can be compiled to."""
-        if term.op == "join" or (flags and term.op in ("flag", "either")):
+        if term.op == "join" or (flags and term.op in ("flag", "either", "guarded")):
             found: dict[Term, None] = {}
             for argument in term.args:
                 found.update(dict.fromkeys(self.alternatives(argument, flags)))
