@@ -1,7 +1,7 @@
 """Precision and recall of the call edges on real releases, against lists read off their source by hand.
 
-The releases are not part of the repository: ``FLASHTRACER_RELEASES`` names a folder with one unpacked checkout per
-list in ``edges/``, under the list's name.
+Releases come from the package index. What it does not have — the main branch, a fork — is read where
+``FLASHTRACER_RELEASES`` names a folder with a checkout of the list's name.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.releases import release_checkout
 from tracer.model import CallSite
 from tracer.python import PythonSource
 
 LISTS = sorted((Path(__file__).parent / "edges").glob("*.txt"))
 EXTENSIONS = ("flash_attn_cuda", "flash_attn_2_cuda", "flash_attn_3._C", "vllm_flash_attn._vllm_fa2_C")
+SPREAD = ("1.0.9", "2.0.0.post1", "2.1.0", "2.3.0", "2.4.3.post1", "2.5.8", "2.6.3", "2.7.0.post2", "2.8.3")
 Edge = tuple[str, int, str, str, str]
 
 
@@ -25,10 +27,12 @@ def source_of(folder: Path) -> PythonSource:
 
 
 def release(name: str) -> PythonSource:
-    root = Path(os.environ.get("FLASHTRACER_RELEASES", ""))
-    if not os.environ.get("FLASHTRACER_RELEASES") or not (root / name).is_dir():
-        pytest.skip(f"no checkout {name} under FLASHTRACER_RELEASES")
-    return source_of(root / name)
+    if name[0].isdigit():
+        return source_of(release_checkout(name).root)
+    root = Path(os.environ.get("FLASHTRACER_RELEASES", "")) / name
+    if not os.environ.get("FLASHTRACER_RELEASES") or not root.is_dir():
+        pytest.skip(f"{name} is not on the package index; put it under FLASHTRACER_RELEASES")
+    return source_of(root)
 
 
 def edges_of(site: CallSite) -> set[Edge]:
@@ -83,15 +87,12 @@ def first_way_out(source: PythonSource, id: str, seen: set[str]) -> str | None:
 
 @pytest.mark.parametrize("entry", REACHES)
 def test_every_entry_reaches_compiled_code(entry: str) -> None:
-    root = os.environ.get("FLASHTRACER_RELEASES")
-    if not root:
-        pytest.skip("FLASHTRACER_RELEASES is not set")
     reached: dict[str, str | None] = {}
-    for folder in sorted(Path(root).iterdir()):
-        source = source_of(folder)
+    for version in SPREAD:
+        source = release(version)
         found = [one for one in source.entry_candidates(entry) if one.kind != "alias"]
         if found and found[0].location.file.count("/") == 1:
-            reached[folder.name] = first_way_out(source, found[0].id, set())
+            reached[version] = first_way_out(source, found[0].id, set())
     assert reached
     ends = {name: (way or "").replace("::", ".").rpartition(".")[2] for name, way in reached.items()}
     # FlashAttention 3 has one operator for both layouts, and so had release 1 for all.
