@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from tracer.cli import route, kernel, traffic, reference  # noqa: F401
+from tracer.cli import route, symbols, kernel, traffic, reference  # noqa: F401
 from tracer.cli.options import app
 
 __all__ = ["app"]
