@@ -14,9 +14,9 @@ from tracer.cpp import slices
 
 _NAME = re.compile(r"^[ \t]*(?:extern\s+)?template\s+(?!<)[^;{}()]*?([A-Za-z_]\w*)\s*<", re.MULTILINE)
 _COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*")', re.DOTALL)
-# No class: its members have cursors of their own. No backslash: inside a macro the lines must stay joined.
+# No class: its members have cursors of their own. No backslash in it or before it: a macro keeps its lines.
 _STATEMENT = re.compile(
-    r"^[ \t]*template\s+(?!<|class\b|struct\b|union\b)[^;{}()\\]*?[A-Za-z_]\w*\s*<[^;{}\\]*\([^;{}\\]*\)\s*;",
+    r"(?<!\\\n)^[ \t]*template\s+(?!<|class\b|struct\b|union\b)[^;{}()\\]*?[A-Za-z_]\w*\s*<[^;{}\\]*\([^;{}\\]*\)\s*;",
     re.MULTILINE,
 )
 

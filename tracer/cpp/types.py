@@ -192,8 +192,16 @@ class TypeReader:
             if usr in self.unit.classes:
                 return Types((self._instance(usr, type_, where),))
             declaration = self.unit.declarations.get(usr)
-            return LIBRARY if declaration is None or not declaration.inside else unknown("only declared")
+            if declaration is None or not declaration.inside:
+                chooses = declaration is not None and declaration.name in CONDITIONAL_TYPES
+                return self.of_spelling(type_.spelling, where, depth) if chooses else LIBRARY
+            return self._only_specialized(usr)
         return self.of_spelling(type_.spelling, where, depth)
+
+    def _only_specialized(self, usr: str) -> Types:
+        """Return the classes behind a template that is declared, and defined for some arguments only."""
+        found = tuple([Instance(specialization) for specialization in self.specialized.get(usr, ())])
+        return Types(found) if found else unknown("only declared")
 
     def _instance(self, usr: str, type_: TypeRef, where: Where) -> Instance:
         if not self.unit.classes[usr].template_parameters:
@@ -352,7 +360,8 @@ class TypeReader:
             ]
         )
         self._guessing = False
-        if len(found.usrs) == 1 and not found.library or (found.library and not found.instances and not found.unknown):
+        one_class = len(found.usrs) == 1 and not found.library and (where.deep or not found.unknown)
+        if one_class or (found.library and not found.instances and not found.unknown):
             return found
         return unknown(f"{name} of the template parameter {owner}")
 
@@ -423,6 +432,8 @@ class TypeReader:
         if kind == "member":
             if not node.children:
                 return unknown()
+            if node.children[0].kind == "this" and "::" in node.text:
+                return self._of_name(node, where, depth)
             base = self.of_node(node.children[0], where, depth + 1)
             return self._field(base, node.text, where)
         if kind == "this":

@@ -179,6 +179,17 @@ cudaError_t cudaStreamSynchronize(cudaStream_t);
 cudaError_t cudaMemsetAsync(void*, int, size_t, cudaStream_t = 0);
 cudaError_t cudaMemcpyAsync(void*, const void*, size_t, cudaMemcpyKind, cudaStream_t = 0);
 template <class F> cudaError_t cudaFuncSetAttribute(F kernel, cudaFuncAttribute, int value);
+struct cudaLaunchConfig_t {
+  dim3 gridDim, blockDim;
+  size_t dynamicSmemBytes;
+  cudaStream_t stream;
+};
+cudaError_t cudaLaunchKernel(const void*, dim3 grid, dim3 block, void** arguments, size_t shared_memory, cudaStream_t);
+cudaError_t cudaLaunchCooperativeKernel(
+    const void*, dim3 grid, dim3 block, void** arguments, size_t shared_memory, cudaStream_t);
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t*, const void*, void** arguments);
+template <class... P, class... A>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t*, void (*kernel)(P...), A&&... arguments);
 template <class F> cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(
     int* blocks, F kernel, int threads, size_t shared_memory, unsigned flags = 0);
 
