@@ -277,7 +277,11 @@ def _variable(side: Side, name: str, place: Location, values: list[Value]) -> Va
 
 
 def _qualified(side: Side, name: str, value: Value) -> str:
+    from tracer.dataflow.names import FieldSite
+
     declared = value.declared or (value.storage.declared if value.storage is not None else None)
+    if isinstance(declared, FieldSite):
+        return f"{declared.cls.declaration.qualified_name}::{name}"
     if isinstance(declared, tuple):
         return f"{side.kernel.source.definition(declared[0]).qualified_name}::{name}"
     return name

@@ -32,6 +32,16 @@ def test_every_rung_matches_its_own_listing(listing: str, reference: Reference) 
     assert all(abs(factor - 1) < 1e-9 for factor in found.confirmation.factors.values() if factor is not None)
 
 
+def test_the_rung_on_tensor_cores_matches_too(reference: Reference) -> None:
+    rungs = [rung for rung in reference.rungs if rung.endswith("_mma")]
+    assert rungs
+    found = side(reference, rungs[0], 0, rungs[0].removesuffix("_mma"))
+    assert not found.findings
+    assert found.comparison.agreeing() == 31
+    assert found.confirmation is not None and not found.confirmation.reason
+    assert not found.kernel.unknown
+
+
 @pytest.mark.parametrize(
     ("rung", "listing"),
     [

@@ -11,8 +11,8 @@ from tracer.cpp.source import CppSource
 from tracer.cpp.tree import EMPTY, Node, walk
 from tracer.dataflow.calls import Calls
 from tracer.dataflow.frames import Closure, Frame, Object, Thing, Type
-from tracer.dataflow.ir import Formula, Loop, Ref, Site, Storage, Value, conjunction, decided, flags_of, negated
-from tracer.dataflow.library import meaning
+from tracer.dataflow.ir import Event, Formula, Loop, Ref, Site, Storage, Value, conjunction, decided, flags_of, negated
+from tracer.dataflow.library import instruction, meaning
 from tracer.dataflow.names import OPERATORS, constant_of, plain
 
 _COUNTING = ("++", "--", "p++", "p--")
@@ -255,9 +255,10 @@ class Kernel(Calls):
         ):
             storage = self.store(node.text, site, space)
             storage.is_raw = space == "shared" and "char" in type_.canonical
+            reference = Ref(storage, node.text, site, is_pointer=True)
             if init is not None:
-                self.state[storage] = self.const(0.0, site)
-            self.frame.bind(node.text, Ref(storage, node.text, site, is_pointer=True))
+                self.state[storage] = self._listed_value(init, site)
+            self.frame.bind(node.text, reference)
             return
         if init is None or init.kind in ("construct", "list"):
             made = self.construct(type_, node.text, init.children if init is not None else (), site)
@@ -283,13 +284,24 @@ class Kernel(Calls):
                 return None
         return last
 
+    def _listed_value(self, init: Node, site: Site) -> Value:
+        """Return what an array holds whose elements are listed: one of them; zero where the list is empty."""
+        values = [self.evaluated(child) for child in init.children]
+        if not values:
+            return self.const(0.0, site)
+        held = values[0]
+        for value in values[1:]:
+            held = self.select(("test", self.value("opaque", (), site, "which element")), value, held, site)
+        return held
+
     def bind_variable(self, node: Node, thing: Thing, site: Site) -> None:
         """Bind a variable to what initialises it: another name of the same storage, or a storage of its own."""
         if isinstance(thing, Object | Closure | Type):
             self.frame.bind(node.text, thing)
             return
         is_reference = node.type is not None and node.type.form in ("reference", "pointer")
-        if isinstance(thing, Ref) and not self.lookup.is_scalar(node.type):
+        is_address = isinstance(thing, Ref) and thing.is_pointer and thing.storage.space == "shared"
+        if isinstance(thing, Ref) and (is_address or not self.lookup.is_scalar(node.type)):
             is_element = thing.is_indexed and not is_reference and thing.storage.space != "global"
             if not is_element and (thing.storage.space != "argument" or thing.is_pointer or is_reference):
                 if not thing.storage.name or thing.storage.is_raw:  # bytes get the name of the first tensor in them
@@ -443,7 +455,7 @@ class Kernel(Calls):
             if left.storage.space == "argument":
                 left.storage.space = "global"
             moved = left.view(loops=offset.loops, indices=(*left.indices, offset))
-            if moved.storage.space in ("shared", "registers"):
+            if moved.storage.space in ("shared", "registers") and not _is_of_thread(offset):
                 return self.part(moved, (node.file, node.start), "", site)
             return moved
         if isinstance(left, Ref) and left.storage.space == "global" and operator in ("+", "-"):
@@ -553,6 +565,8 @@ class Kernel(Calls):
         if made is not None:
             return made
         values = [self.thing(child) for child in node.children if child.kind != "list"]
+        if len(values) == 1 and isinstance(values[0], Ref) and values[0].is_pointer and len(node.children) == 1:
+            return values[0]  # an address as a number
         if len(values) == 1 and len(node.children) == 1 and isinstance(values[0], Ref | Value):
             return self.value("convert", [self.as_value(values[0], self.site(node))], self.site(node), node.text)
         return self.value("shape", (), self.site(node), node.text)
@@ -570,13 +584,47 @@ class Kernel(Calls):
         return Closure(node, self.frame)
 
     def _thing_raw(self, node: Node) -> Thing:
-        return self.value("opaque", (), self.site(node), node.text[:40])
+        site = self.site(node)
+        does = instruction(node.text) if node.text.startswith("asm") else ""
+        if not does:
+            return self.value("opaque", (), site, node.text[:40])
+        if does == "wait":
+            self.events.append(Event("wait", None, site, self.path))
+            return None
+        things = [self.thing(child) for child in node.children]
+        refs: list[Ref] = []
+        for thing in things:
+            if isinstance(thing, Ref) and all(thing.storage is not other.storage for other in refs):
+                refs.append(thing)
+        whole = [ref.view(is_indexed=False, indices=()) for ref in refs]
+        if does == "product" and len(refs) >= 3:
+            product = self.value("matmul", [self.read(whole[1], site), self.read(whole[2], site)], site)
+            self.write(refs[0], self.value("add", [self.read(refs[0], site), product], site), site)
+        elif does == "copy" and len(refs) >= 2:
+            self.write(whole[0], self.value("copy", [self.read(refs[1], site)], site), site)
+        elif does == "exp2" and refs:
+            self.write(refs[0], self.value("exp2", [self.as_value(things[-1], site)], site), site)
+        return None
 
     def _thing_sizeof(self, node: Node) -> Thing:
         return self.value("param", (), self.site(node), f"sizeof {node.type.spelling if node.type is not None else ''}")
 
     def _thing_empty(self, node: Node) -> Thing:
         return None
+
+
+def _is_of_thread(offset: Value) -> bool:
+    """Tell whether an offset addresses an element, one for each thread or step, and cuts no buffer in parts."""
+    waiting, seen = [offset], set()
+    while waiting:
+        value = plain(waiting.pop())
+        if value.number in seen:
+            continue
+        seen.add(value.number)
+        if value.op in ("index", "phi") or (value.op == "symbol" and value.text.startswith("threadIdx")):
+            return True
+        waiting += value.args
+    return False
 
 
 def constant_in(canonical: str) -> int | None:

@@ -209,12 +209,19 @@ class Evaluation:
                     if {"i", "j"} <= set(shown.axes):
                         hidden = self.problem.hidden[self.tile % len(self.problem.hidden)]
                         return elementwise(lambda h, x: -math.inf if h == 1.0 else x, hidden, shown)
-            kept = then if then.is_data else other
-            return self.value(kept)
+            if self._masks(other) and not self._masks(then):
+                return self.value(other)  # a mask that is skipped where it would hide nothing
+            return self.value(then if then.is_data else other)
         left, right = self._side(then, truth, 1.0), self._side(other, truth, 0.0)
         if left is None or right is None:
             return left if left is not None else right if right is not None else self.value(then)
         return elementwise(lambda t, a, b: a if t else b, truth, left, right)
+
+    def _masks(self, term: Term) -> bool:
+        """Tell whether minus infinity stands in the place of a score in a term."""
+        if term.op == "flag":
+            return self._masks(term.args[0 if self.flags.get(str(term.detail), False) else 1])
+        return term.op == "guarded" and any(x.op == "constant" and x.detail == -math.inf for x in term.args)
 
     def _side(self, term: Term, truth: Array, when: float) -> Array | None:
         """Return one side of a choice; None where it is never taken."""

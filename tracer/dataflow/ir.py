@@ -185,6 +185,13 @@ class Loop:
         self.guards: tuple[Formula, ...] = ()
 
 
+def plain(value: Value) -> Value:
+    """Look through assignments and copies."""
+    while value.op in ("set", "copy", "convert") or value.forward is not None:
+        value = value.forward if value.forward is not None else value.args[0]
+    return value
+
+
 def negated(formula: Formula) -> Formula:
     """Return the opposite of a formula."""
     if isinstance(formula, bool):

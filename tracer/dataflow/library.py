@@ -83,7 +83,7 @@ TABLE: tuple[Meaning, ...] = (
     # -- naming the same storage anew
     Meaning(
         r"make_tensor|make_\w*ptr|local_tile|local_partition|partition_[SDABC]|retile_\w+|logical_divide|zipped_divide|"
-        r"tiled_divide|recast(?:_ptr)?|data|get|flatten|group_modes|coalesce|domain_offset|begin|"
+        r"tiled_divide|recast(?:_ptr)?|data|get|flatten|group_modes|coalesce|domain_offset|begin|__cvta_generic_to_shared|"
         r"as_position_independent_swizzle_tensor|conditional_return|filter\w*|data_ptr",
         "view", "", CUTE_TENSOR,
     ),  # fmt: skip
@@ -105,6 +105,28 @@ TABLE: tuple[Meaning, ...] = (
 
 #: Library classes whose call operator converts the element type of what it is given.
 CONVERTERS = re.compile(r"NumericArrayConverter|NumericConverter")
+
+#: PTX instructions in ``asm`` statements, by the beginning of their text: what they do, as in :class:`Meaning`. The
+#: operands are those of the statement in order; a fragment's registers stand for the array that they are elements of.
+INSTRUCTIONS: tuple[tuple[str, str], ...] = (
+    ("mma.sync", "product"),
+    ("ldmatrix", "copy"),
+    ("cp.async.c", "copy"),
+    ("cp.async.ca", "copy"),
+    ("cp.async.commit_group", "wait"),
+    ("cp.async.wait", "wait"),
+    ("ex2.approx", "exp2"),
+)
+
+
+def instruction(text: str) -> str:
+    """Return what the PTX instruction of an ``asm`` statement does; empty for one that is not in the table."""
+    written = re.search(r'"\s*([a-z][\w.]*)', text)
+    if written is None:
+        return ""
+    fitting = [row for row in INSTRUCTIONS if written.group(1).startswith(row[0])]
+    return max(fitting, key=lambda row: len(row[0]))[1] if fitting else ""
+
 
 _COMPILED = tuple((re.compile(meaning.names), meaning) for meaning in TABLE)
 _KNOWN: dict[str, Meaning | None] = {}

@@ -59,7 +59,11 @@ class Lookup:
         """Return the function of a USR, if a source of the extension defines it."""
         if usr not in self._callees:
             id = self.source.id(usr)
-            self._callees[usr] = self._read(id, usr) if id is not None else None
+            found = self._read(id, usr) if id is not None else None
+            if found is None:  # a template that only its specializations define: they do the same for each type
+                specializations = self.source.specializations(usr)
+                found = self.function(specializations[0]) if specializations else None
+            self._callees[usr] = found
         return self._callees[usr]
 
     def function(self, id: str) -> Callee:
@@ -138,9 +142,11 @@ class Lookup:
 
     def field_declaration(self, found: Class, name: str) -> Declaration | None:
         """Return where a data member is declared, as far as the unit's tables know."""
-        self.tables = self.source.tables(self.id)
         usr = f"{found.declaration.usr}@FI@{name}"
         known = self.tables.declarations.get(usr)
+        if known is None:
+            self.tables = self.source.tables(self.id)  # bodies that were read since bring their declarations
+            known = self.tables.declarations.get(usr)
         if known is None:
             for base in found.bases:
                 base_class = self.class_of(base)

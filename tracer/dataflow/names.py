@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from tracer.cpp.source import CppSource
 from tracer.cpp.tree import Class, Node
 from tracer.dataflow.frames import Closure, Frame, Object, Thing, Type
-from tracer.dataflow.ir import Formula, Graph, Ref, Site, Storage, Value, negated
+from tracer.dataflow.ir import Formula, Graph, Ref, Site, Storage, Value, negated, plain
 from tracer.dataflow.lookup import Lookup
 from tracer.model import Location
 
@@ -51,6 +52,21 @@ def fold(op: str, args: list[float | int | bool]) -> float | int | bool | None:
     return None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class FieldSite:
+    """Where a data member is declared: known once the bodies that use it are read.
+
+    Attributes:
+        cls: its class.
+        name: its name.
+        fallback: where the object is made.
+    """
+
+    cls: Class
+    name: str
+    fallback: Site
+
+
 class Names(Graph):
     """Storages and names of the function that is followed."""
 
@@ -69,6 +85,11 @@ class Names(Graph):
         """Return where a site is."""
         if isinstance(site, Location):
             return site
+        if isinstance(site, FieldSite):
+            declaration = self.lookup.field_declaration(site.cls, site.name)
+            if declaration is not None and declaration.file >= 0:
+                return self.lookup.place(declaration)
+            return self.location(site.fallback)
         if site is None:
             return self.source.definition(self.id).location
         return self.source.location(site[0], site[1])
@@ -183,8 +204,7 @@ class Names(Graph):
         if name in owner.fields:
             return owner.fields[name]
         type_ = next((t for field, t in self.lookup.fields(owner.cls) if field == name), None)
-        declaration = self.lookup.field_declaration(owner.cls, name) if not owner.is_argument else None
-        declared = self.lookup.place(declaration) if declaration is not None and declaration.file >= 0 else site
+        declared: Site = FieldSite(owner.cls, name, site)
         inner = self.lookup.class_of(type_)
         thing: Thing
         if owner.is_argument:
@@ -203,13 +223,6 @@ class Names(Graph):
     def class_constant(self, cls: Class, name: str) -> Node | None:
         """Return the initialiser of a static constant of a class."""
         return next((node for constant, node in cls.constants if constant == name), None)
-
-
-def plain(value: Value) -> Value:
-    """Look through assignments and copies."""
-    while value.op in ("set", "copy", "convert") or value.forward is not None:
-        value = value.forward if value.forward is not None else value.args[0]
-    return value
 
 
 def constant_of(value: Value) -> float | int | bool | str | None:

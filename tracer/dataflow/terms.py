@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 
-from tracer.dataflow.ir import Formula, Graph, Loop, Value, decided
+from tracer.dataflow.ir import Formula, Graph, Loop, Value, decided, plain
 
 COMMUTATIVE = frozenset(("add", "mul", "max", "min", "matmul", "join"))
 _ROW = {"add": "rowsum", "max": "rowmax", "min": "rowmin"}
@@ -172,6 +172,8 @@ class Terms:
             return self.reduced(value.text, args[0])
         if op in ("exp2", "log2"):
             return self._base_two(op, args[0])
+        if op == "add" and args[0] is args[1] and args[0].is_data and plain(value.args[0]) is not plain(value.args[1]):
+            return self.reduced("add", args[0])  # two elements of one row
         if op in _BUILDERS:
             built = self.build(op, args)
             if op == "mul" and built.op == "mul" and args[0].is_data and args[1].is_data:
@@ -451,7 +453,9 @@ class Terms:
                     continue
                 if step.op in ("add", "max", "min") and leaf in step.args:
                     rest = [x for x in step.args if x is not leaf]
-                    if len(rest) == len(step.args) - 1 and not any(x.carried & numbers for x in rest):
+                    if len(rest) > 1 and _writes_several_elements(phi):
+                        rest = list(dict.fromkeys(rest))  # each of the elements gains one of them
+                    if step.args.count(leaf) == 1 and not any(x.carried & numbers for x in rest):
                         candidates[phi] = (step.op, start, rest)
                 kept.append(phi)
             waiting = kept
@@ -592,6 +596,26 @@ class Terms:
             return "…"
         inner = ", ".join(self.show(argument, depth - 1) for argument in term.args)
         return f"{term.op}({inner})"
+
+
+def _writes_several_elements(phi: Value) -> bool:
+    """Tell whether a step adds to several elements of what it carries, one after the other, and to each but once."""
+    places: list[tuple[int, ...]] = []
+    value = phi.args[1]
+    for _ in range(64):
+        while value.forward is not None or value.op in ("copy", "convert", "element"):
+            value = value.forward if value.forward is not None else value.args[0]
+        if value is phi or value.op == "phi":
+            break
+        if value.op == "set":
+            if len(value.args) > 1:
+                places.append(tuple([plain(index).number for index in value.args[1:]]))
+            value = value.args[0]
+        elif value.op == "add":
+            value = value.args[0]
+        else:
+            break
+    return len(places) > 1 and len(set(places)) == len(places)
 
 
 _BUILDERS: dict[str, Callable[[Terms, list[Term]], Term]] = {
