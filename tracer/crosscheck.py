@@ -6,7 +6,9 @@ index sets, loop bounds and barriers are looked at. What cannot be seen is liste
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import gc
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -271,6 +273,23 @@ class Analysis:
 
 def analyse(program: Program, *, algorithm: str, entry: str, reference: Reference, only: str = "") -> list[Analysis]:
     """Follow and compare every kernel function of an algorithm, or only those of one role; see :func:`check`."""
+    with _many_objects():
+        return _analyse(program, algorithm, entry, reference, only)
+
+
+@contextmanager
+def _many_objects() -> Iterator[None]:
+    """Put the cycle collector off: it would look at a hundred thousand living values again and again."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _analyse(program: Program, algorithm: str, entry: str, reference: Reference, only: str) -> list[Analysis]:
     from tracer.dataflow.functions import backward_functions, forward_functions
 
     functions: list[KernelFunction] = []
@@ -290,8 +309,8 @@ def analyse(program: Program, *, algorithm: str, entry: str, reference: Referenc
             continue
         name = LISTINGS[function.role]
         if name not in sides:
-            sides[name] = _reference_side(reference, name)
-        for analysis in _analyses(function, name, sides[name]):
+            sides[name] = _reference_side(reference, name, bool(only))
+        for analysis in _analyses(function, name, sides[name], bool(only)):
             (spare if function.role == "row sums" else found).append(analysis)
     best = _best_of(spare)
     return [*found, *best]
@@ -306,7 +325,7 @@ def _best_of(candidates: list[Analysis]) -> list[Analysis]:
     return sorted(alike, key=lambda a: -a.side.comparison.agreeing())[:1]
 
 
-def _analyses(function: KernelFunction, name: str, reference: Side | None) -> Iterable[Analysis]:
+def _analyses(function: KernelFunction, name: str, reference: Side | None, forms: bool) -> Iterable[Analysis]:
     from tracer.dataflow.cuda import kernels
     from tracer.dataflow.host import HostCode
 
@@ -317,12 +336,12 @@ def _analyses(function: KernelFunction, name: str, reference: Side | None) -> It
         return factor.values[1] if factor is not None else None
 
     for kernel in kernels(function.source, function.definition.id):
-        side = make_side(kernel, name, passed)
+        side = make_side(kernel, name, passed, forms=forms)
         notes = _assumptions(side, kernel.decided)
         yield Analysis(function, name, side, reference, notes)
 
 
-def make_side(kernel: Kernel, name: str, passed: Passed | None) -> Side:
+def make_side(kernel: Kernel, name: str, passed: Passed | None, *, forms: bool = False) -> Side:
     """Compare a kernel with a listing, and confirm the match by value."""
     from tracer.dataflow.compare import compare
     from tracer.dataflow.confirm import confirm
@@ -333,7 +352,7 @@ def make_side(kernel: Kernel, name: str, passed: Passed | None) -> Side:
     confirmation = None
     findings = list(comparison.findings)
     if comparison.match.ok:
-        confirmation = confirm(comparison, passed, _FREE.get(name, frozenset()))
+        confirmation = confirm(comparison, passed, _FREE.get(name, frozenset()), forms=forms)
         findings += confirmation.findings
         findings += feature_findings(comparison)
         findings += index_findings(comparison)
@@ -358,7 +377,7 @@ def _order_finding(kernel: Kernel, name: str) -> list[Finding]:
     return [Finding("order", message, None, location)]
 
 
-def _reference_side(reference: Reference, name: str) -> Side | None:
+def _reference_side(reference: Reference, name: str, forms: bool) -> Side | None:
     from tracer.dataflow.cuda import kernels
 
     if name not in RUNGS:
@@ -368,7 +387,7 @@ def _reference_side(reference: Reference, name: str) -> Side | None:
     if number >= len(definitions):
         return None
     kernel = kernels(reference.source(rung), definitions[number].id)[0]
-    return make_side(kernel, name, None)
+    return make_side(kernel, name, None, forms=forms)
 
 
 # -- parts of an answer -----------------------------------------------------------------------------------------------
