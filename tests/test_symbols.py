@@ -121,3 +121,15 @@ def test_no_variable_of_a_release_is_named_in_our_code() -> None:
         text = file.read_text(encoding="utf-8")
         for name in names:
             assert not re.search(rf"\b{name}\b", text), f"{file.name} names {name}"
+
+
+def test_the_picture_has_a_node_for_each_symbol_and_the_rescale_in_it(table: tuple[str, SymbolTable]) -> None:
+    from tracer.render import symbols_mermaid
+
+    _, found = table
+    picture = symbols_mermaid.flow(found)
+    assert picture.count(":::agrees") == 14
+    symbols = [row.symbol for row in found.rows]
+    alpha, output = symbols.index("alpha"), symbols.index("O_i")
+    assert f"s{alpha} --> s{output}" in picture
+    assert found.rows[output].variables[0].name in picture

@@ -67,6 +67,7 @@ class StepVerdict:
         number: in the order of the algorithm.
         title: what happens: ``alpha multiplies l_i``.
         formula: ``l_i <- l_i · alpha``.
+        operand: the symbol, or the formula, that enters.
         result: the symbol that comes out.
         paper_line: line of the printed algorithm; 0 where the listing has none for the symbol.
         checkout: ``agrees``, ``differs`` or ``not reached``.
@@ -78,6 +79,7 @@ class StepVerdict:
     number: int
     title: str
     formula: str
+    operand: str
     result: str
     paper_line: int
     checkout: str
@@ -245,7 +247,7 @@ class Analysis:
             mine = _verdict(self.side, step.key)
             verdicts.append(
                 StepVerdict(
-                    step.number, step.title, step.formula, step.result, symbols.get(step.result, 0), mine,
+                    step.number, step.title, step.formula, step.operand, step.result, symbols.get(step.result, 0), mine,
                     _verdict(self.reference, step.key) if self.reference is not None else "",
                     _step_place(self.side, step.key), _step_place(self.reference, step.key),
                 )

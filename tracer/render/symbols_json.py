@@ -110,6 +110,7 @@ def _check(found: KernelCheck) -> Data:
                 "number": step.number,
                 "title": step.title,
                 "formula": step.formula,
+                "operand": step.operand,
                 "result": step.result,
                 "paper_line": step.paper_line,
                 "checkout": step.checkout,
