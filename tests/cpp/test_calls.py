@@ -1,7 +1,7 @@
 """Where calls go that the compiler does not name: one case per folder of ``tests/cases/05N-cpp-…``.
 
-A case is the folder of a small extension's sources; what lies in ``shared`` there stands beside that folder in the
-checkout, and ``setup.py`` in its root. ``expected.json`` was written by reading the sources: ``calls`` has, by
+A case is the folder of a small extension's sources; what lies in ``shared`` there, and ``setup.py``, stands in the
+root of the checkout. ``expected.json`` was written by reading the sources: ``calls`` has, by
 function, the call sites as ``line written -> how confidence callee file:line via file:line``, those into libraries only
 where the case is about them; ``bindings`` has each name offered to Python, in the order in which they count.
 """
@@ -20,6 +20,7 @@ import pytest
 
 from tracer.checkout import open_checkout
 from tracer.cpp import Binding, CppSource, instantiations
+from tracer.cpp.sources import plan_units
 from tracer.graph import Program
 from tracer.model import CallSite, Confidence, How, Location, Outcome
 from tracer.route import trace
@@ -72,8 +73,8 @@ def case(folder: Path, checkout_with: Callable[..., Path]) -> Iterator[Program]:
     files: dict[str, str | None] = {"csrc/tiny/api.cpp": "\n"}
     for path in folder.rglob("*"):
         if path.suffix in (".h", ".cpp", ".cu"):
-            inside = "csrc" if path.parent.name == "shared" else "csrc/tiny"
-            files[f"{inside}/{path.relative_to(folder).as_posix()}"] = path.read_text()
+            name = path.relative_to(folder).as_posix()
+            files[name if name.startswith("shared/") else f"csrc/tiny/{name}"] = path.read_text()
     if (folder / "setup.py").exists():
         files["setup.py"] = (folder / "setup.py").read_text()
     with Program(open_checkout(str(checkout_with(files))), cache=False) as program:
@@ -91,6 +92,8 @@ def test_case(folder: Path, checkout_with: Callable[..., Path]) -> None:
         found: dict[str, Any] = {}
         if "bindings" in expected:
             found["bindings"] = [binding_text(source, binding) for binding in program.bindings(extension)]
+        places = [(definition.name, definition.location) for definition in source.definitions()]
+        assert len(places) == len(set(places))
         found["calls"] = {name: calls_of(source, name, about) for name, about in expected["calls"].items()}
     assert found["calls"] == expected["calls"]
     assert found == expected
@@ -241,6 +244,8 @@ def test_positions_behind_an_instantiation_stay_true(checkout_with: Callable[...
         "template void run</* größer */ 64>(int); void behind() { run<8>(1); }\n",
     }
     with Program(open_checkout(str(checkout_with(files))), cache=False) as program:
+        plans = plan_units(program.checkout, program.extensions[0])
+        assert [file for plan in plans for file, _ in plan.edited] == ["csrc/tiny/kernel.cu"]
         source = program.source(program.extensions[0])
         behind = next(d for d in source.definitions() if d.name == "behind")
         run = next(d for d in source.definitions() if d.name == "run")

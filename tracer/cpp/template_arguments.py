@@ -197,17 +197,16 @@ class TemplateArguments:
             self._callers[usr] = list(self._places_using(function))
         for place, caller in self._callers[usr]:
             explicit = self._written_arguments(place.node)
-            if position >= len(explicit) and place.node.kind != "call":
-                continue
             where = self._where(caller, place)
             if position < len(explicit):
                 yield self.types.of_written(explicit[position], where)
                 continue
-            passed = [at for at in takes if at + 1 < len(place.node.children)]
+            handed = _handed(place.node)
+            passed = [handed[at] for at in takes if at < len(handed)]
             if not passed:
                 yield unknown(f"the template parameter {name}")
-            for at in passed:
-                yield self.types.of_node(place.node.children[at + 1], where)
+            for argument in passed:
+                yield self.types.of_node(argument, where)
 
     def _places_using(self, function: Function) -> Iterator[tuple[Visited, Function]]:
         """Yield the places that call a function, launch it or point to it, with the functions around them."""
@@ -262,6 +261,13 @@ class TemplateArguments:
 def _is_just(type_: TypeRef | None, name: str) -> bool:
     """Tell whether a parameter is declared as the template parameter itself, up to const and references."""
     return type_ is not None and re.sub(r"\b(?:const|volatile|typename)\b|[&*\s]", "", type_.spelling) == name
+
+
+def _handed(node: Node) -> tuple[Node, ...]:
+    """Return the arguments of a call or a launch; none where a function is only named."""
+    if node.kind == "launch":
+        return node.children[1 + int(node.text or 0) :]
+    return node.children[1:] if node.kind == "call" else ()
 
 
 def _calls(node: Node, name: str) -> bool:

@@ -42,6 +42,9 @@ template <class T> __device__ void partly(T &part) { part.load(9); }
 template <int N> __device__ void inner(int) {}
 template <class T> __device__ void inner(T const &part) { part.load(5); }
 
+template <class T> __global__ void launched(T part) { part.store(10); }
+template <int N> void host(Tile tile) { launched<<<1, 32>>>(tile); }
+
 template <int N, class Hidden> __global__ void kernel(float *data, Hidden hidden) {
   ByVariable<Tile> variable;
   ByDefault<int> with_default;

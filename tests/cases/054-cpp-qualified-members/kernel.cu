@@ -16,6 +16,8 @@ struct ByRow {};
 struct ByColumn {};
 template <class Shape> struct Matrix<Shape, ByRow> : Rows<Shape> {};
 template <class Shape> struct Matrix<Shape, ByColumn> : Columns<Shape> {};
+template <class Shape, class Order> struct Grid {};
+template <class Shape> struct Grid<Shape, ByRow> : Rows<Shape> {};
 
 template <class Traits> struct Common {
   Range held;
@@ -27,11 +29,13 @@ template <class Traits> struct Loop : Common<Traits> {
   using Blocks_t = Blocks<64, 32>;
   using Orders = typename Traits::Orders;
   Matrix<Traits, ByRow> matrix;
+  Grid<Traits, ByRow> grid;
   __device__ void run(int n) {
     int begin = Blocks_t::first(n);
     Base::prepare(begin);
     Base::held.first(begin);
     matrix.load(begin);
+    grid.load(begin);
     Orders::first(n);
   }
 };

@@ -7,7 +7,7 @@ setup(
         CUDAExtension(
             name="tiny_attn._tiny_C",
             sources=["csrc/tiny/api.cpp", "csrc/tiny/register.cpp", "csrc/tiny/kernel.cu"],
-            include_dirs=["csrc/tiny", "csrc/shared"],
+            include_dirs=["csrc/tiny", "shared"],
         )
     ],
 )
