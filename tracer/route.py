@@ -137,8 +137,6 @@ class _Tracer:
 
     def __init__(self, program: Program, wanted: Wanted) -> None:
         self.program, self.wanted = program, wanted
-        self._does: dict[str, frozenset[str]] = {}
-        self._prepared: set[str] = set()
 
     def trace(self, entry: str, to: str | None) -> Route:
         program = self.program
@@ -170,25 +168,9 @@ class _Tracer:
         launched = {edge.target for edge in edges if edge.how is How.LAUNCH}
         return tuple(e for e in edges if e.how is not How.KERNEL_POINTER or e.target not in launched)
 
-    def prepare(self, id: str) -> None:
-        """Read a C++ function together with all that it reaches: one question to its parser instead of many."""
-        if id.startswith("c++:") and id not in self._prepared:
-            self._prepared.add(id)
-            self.program.cpp(id).prepare([id])
-
-    def does(self, id: str, on_the_way: frozenset[str] = frozenset()) -> frozenset[str]:
+    def does(self, id: str) -> frozenset[str]:
         """Return the primitives that a C++ function uses, itself or in anything that it reaches."""
-        if id in self._does:
-            return self._does[id]
-        if id in on_the_way or not id.startswith("c++:"):
-            return frozenset()
-        self.prepare(id)
-        found = self.program.cpp(id).does(id)
-        for edge in self.program.edges(id):
-            found |= self.does(edge.target, on_the_way | {id})
-        if not on_the_way:
-            self._does[id] = found
-        return found
+        return self.program.cpp(id).primitives(id) if id.startswith("c++:") else frozenset()
 
     def is_the_work(self, id: str) -> bool:
         """Tell whether a device function is where matrix products and the exponential meet.

@@ -53,12 +53,13 @@ _MAX_LEVEL = 30  # calls whose types depend on calls whose types depend …
 class CallReader:
     """Reads the call sites of the functions of one unit."""
 
-    def __init__(self, unit: Unit, body: Callable[[int], Node | None]) -> None:
+    def __init__(self, unit: Unit, body: Callable[[int], Node | None], *, infer: bool = True) -> None:
         """Index the unit's classes and functions by name.
 
         Args:
             unit: the unit.
             body: gives the body of a function, by key.
+            infer: find out what the unit binds template parameters to, which reads the functions that use a template.
         """
         self.unit, self.body = unit, body
         self.functions_by_name: dict[str, list[str]] = {}
@@ -71,7 +72,8 @@ class CallReader:
             usr for class_ in unit.classes.values() for name, usr in class_.methods if name == "operator()"
         ]
         self.types = TypeReader(unit, self.functions_by_name)
-        self.types.bound = TemplateArguments(unit, self.types, self.visited, self.reached).bound
+        if infer:
+            self.types.bound = TemplateArguments(unit, self.types, self.visited, self.reached).bound
         self.types.result = self.result
         self.types.handed = self.handed
         self._visited: dict[int, list[Visited]] = {}

@@ -100,6 +100,10 @@ class Parser:
         """Return the facts of the functions ``keys``, of everything for None; with ``deep``, of all that they reach."""
         return self._ask(("bodies", None if keys is None else tuple(keys), deep))
 
+    def primitives(self, keys: Sequence[int]) -> Any:
+        """Return which primitives the functions ``keys`` and all that they reach use, by key."""
+        return self._ask(("primitives", tuple(keys)))
+
     def tree(self, key: int) -> Any:
         """Return the syntax tree of one function in plain form."""
         return self._ask(("tree", key))

@@ -60,6 +60,7 @@ class _UnitReader:
         self.tables_data: object | None = kept["tables"] if kept else None
         self.tables_complete = self.tables_data is not None
         self.complete = bool(kept and kept["complete"])
+        self.primitives_data: dict[int, tuple[str, ...]] = dict(kept["primitives"]) if kept else {}
         self.known_deep: set[int] = set(kept["deep"]) if kept else set()
         self.changed = False
         self.parser: Parser | None = None if kept else Parser(checkout, plan)
@@ -98,6 +99,14 @@ class _UnitReader:
             self.known_deep.update(new)
         self.complete = self.complete or keys is None
         self.changed = True
+
+    def primitives(self, key: int) -> tuple[str, ...]:
+        if key not in self.primitives_data:
+            _ = self.outline
+            self.primitives_data.update(self._running().primitives((key,)))
+            self.primitives_data.setdefault(key, ())
+            self.changed = True
+        return self.primitives_data[key]
 
     def body(self, key: int) -> BodyFact:
         known = self._bodies.get(key)
@@ -148,6 +157,7 @@ class _UnitReader:
                     "tables": self.tables_data,
                     "complete": self.complete,
                     "deep": tuple(self.known_deep),
+                    "primitives": self.primitives_data,
                 },
             )
         if self.parser is not None:
@@ -333,6 +343,11 @@ class CppSource:
         """Return which documented primitives a function uses itself; see :class:`tracer.cpp.facts.BodyFact`."""
         reader, fact = self._entry(id)
         return frozenset(reader.body(fact.key).does)
+
+    def primitives(self, id: str) -> frozenset[str]:
+        """Return which documented primitives a function uses, itself or in anything of its unit that it reaches."""
+        reader, fact = self._entry(id)
+        return frozenset(reader.primitives(fact.key))
 
     def tree(self, id: str) -> tuple[Node, ...]:
         """Return the parameters and, last, the body of one function as syntax trees."""

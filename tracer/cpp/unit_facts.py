@@ -16,6 +16,8 @@ _EXPONENTIALS = frozenset("exp2f expf __expf exp exp2 ex2 ex2_approx fast_exp ex
 _LOGARITHMS = frozenset("logf __logf log log2f __log2f log2 fast_log".split())
 _MAXIMA = frozenset("max fmaxf fmax __hmax __hmax2 maximum".split())
 _MATRIX_PRODUCT = re.compile(r"(?:^|_)(?:gemm|w?g?mma)(?:_|$)|^(?:mma|gemm)")
+#: What a kernel that computes attention does at least.
+_WORK = {"matrix product", "exponential"}
 
 
 class UnitFacts:
@@ -26,6 +28,8 @@ class UnitFacts:
         self.unit = unit
         self.bodies: dict[int, Node | None] = {}
         self.reader = CallReader(unit, self.tree)
+        # Most bodies need no inference about template parameters, which is the costly part.
+        self.plain_reader = CallReader(unit, self.tree, infer=False)
         self._facts: dict[int, BodyFact] = {}
 
     def outline(self) -> OutlineFact:
@@ -63,11 +67,14 @@ class UnitFacts:
         node = self.tree(key)
         if node is None:
             return BodyFact((), ())
-        calls = self.reader.calls(self.unit.functions[key])
-        does = _does(node, calls) | self._done_by_objects(node)
+        function = self.unit.functions[key]
+        calls = self.plain_reader.calls(function)
+        if any(call.outcome is Outcome.UNRESOLVED for call in calls):
+            calls = self.reader.calls(function)
+        does = _does(node, calls) | self._done_by_objects(node, self.plain_reader)
         return BodyFact(tuple(self._call(call) for call in calls), tuple(sorted(does)))
 
-    def _done_by_objects(self, body: Node) -> set[str]:
+    def _done_by_objects(self, body: Node, reader: CallReader) -> set[str]:
         """Name the primitives of the function objects that a body makes and hands on: their callee will use them."""
         found: set[str] = set()
         for node in walk(body):
@@ -76,7 +83,7 @@ class UnitFacts:
                 for key in self.unit.by_usr.get(usr, ()) if name == "operator()" else ():
                     operator = self.tree(key)
                     if operator is not None:
-                        found |= _does(operator, self.reader.calls(self.unit.functions[key]))
+                        found |= _does(operator, reader.calls(self.unit.functions[key]))
         return found
 
     def tree(self, key: int) -> Node | None:
@@ -116,6 +123,39 @@ class UnitFacts:
                 for destination in call.found:
                     waiting += self.unit.by_usr.get(destination.usr, ())
         return found
+
+    def primitives(self, roots: tuple[int, ...]) -> dict[int, tuple[str, ...]]:
+        """Return which primitives functions use, themselves or in anything that they reach, for all below ``roots``.
+
+        A kernel whose calls are plain shows matrix products and the exponential without any inference about template
+        parameters; only where that is not enough is the costly reading done.
+        """
+        found = self._reached_primitives(roots, self.plain_reader)
+        if not all(_WORK <= found.get(root, set()) for root in roots):
+            found = self._reached_primitives(roots, self.reader)
+        return {key: tuple(sorted(does)) for key, does in found.items()}
+
+    def _reached_primitives(self, roots: tuple[int, ...], reader: CallReader) -> dict[int, set[str]]:
+        own: dict[int, set[str]] = {}
+        callees: dict[int, set[int]] = {}
+        waiting = list(roots)
+        while waiting:
+            key = waiting.pop()
+            node = self.tree(key) if key not in own and self.unit.functions[key].defined else None
+            if node is None:
+                continue
+            calls = reader.calls(self.unit.functions[key])
+            own[key] = _does(node, calls) | self._done_by_objects(node, reader)
+            callees[key] = {k for call in calls for f in call.found for k in self.unit.by_usr.get(f.usr, ())}
+            waiting += callees[key]
+        changed = True
+        while changed:  # calls can be recursive
+            changed = False
+            for key, does in own.items():
+                more = set().union(*(own.get(callee, set()) for callee in callees[key])) - does
+                does |= more
+                changed = changed or bool(more)
+        return own
 
     def _declared_at(self, key: int) -> Place:
         """Return the place of one declaration or definition of a function, not of the first one that names its USR."""

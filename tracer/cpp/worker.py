@@ -21,7 +21,8 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Answer requests until the other side closes the pipe.
 
     A request is a tuple beginning with its name: ``parse`` with root, main file, text, arguments, own files and edited
-    files; ``bodies`` with keys and whether to follow their calls; ``tree`` with a key; ``tables``.
+    files; ``bodies`` with keys and whether to follow their calls; ``tree`` with a key; ``primitives`` with keys;
+    ``tables``.
     An answer is ``("ok", data)`` or ``("error", kind, message)``.
     """
     from tracer.cpp.convert import Unit
@@ -57,6 +58,8 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
                 if keys is None:
                     keys = tuple(f.key for f in facts.unit.functions if f.defined)
                 answer = plain(facts.closure(keys) if deep else {key: facts.body(key) for key in keys})
+            elif request[0] == "primitives":
+                answer = facts.primitives(request[1])
             elif request[0] == "tables":
                 answer = plain_tables(facts.tables())
             else:
