@@ -24,10 +24,12 @@ def main() -> None:
         peer = Timing("doxygen, XML of csrc/flash_attn + flash_attn")
         if shutil.which("doxygen"):
             settings = Path(folder) / "Doxyfile"
+            # What it takes for doxygen to know calls: macros expanded, sources browsed, references recorded.
             settings.write_text(
                 f"INPUT={root}/csrc/flash_attn {root}/flash_attn\nRECURSIVE=YES\nGENERATE_XML=YES\nGENERATE_HTML=NO\n"
-                f"GENERATE_LATEX=NO\nOUTPUT_DIRECTORY={folder}/xml\nQUIET=YES\nWARNINGS=NO\n"
-                "EXTENSION_MAPPING=cu=C++ cuh=C++\nFILE_PATTERNS=*.h *.cuh *.cu *.cpp *.py\nEXTRACT_ALL=YES\n"
+                f"GENERATE_LATEX=NO\nOUTPUT_DIRECTORY={folder}/xml\nQUIET=YES\nWARNINGS=NO\nEXTRACT_ALL=YES\n"
+                "EXTENSION_MAPPING=cu=C++ cuh=C++\nFILE_PATTERNS=*.h *.cuh *.cu *.cpp *.py\nMACRO_EXPANSION=YES\n"
+                "SOURCE_BROWSER=YES\nREFERENCES_RELATION=YES\nREFERENCED_BY_RELATION=YES\nCALL_GRAPH=YES\nHAVE_DOT=NO\n"
             )
             rows.append((peer, ["doxygen", str(settings)], {}))
         in_turn(ROUNDS, *rows)
