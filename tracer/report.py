@@ -13,12 +13,20 @@ from tracer.graph import Program
 from tracer.picture import Prune, draw
 from tracer.render import dot, json_data, markdown, mermaid, svg
 from tracer.render.escape import Markdown
-from tracer.route import DEFAULT_ENTRY, Route, trace
+from tracer.route import DEFAULT_ENTRY, Route, identity, trace
 
 if TYPE_CHECKING:
     import networkx
 
+    from tracer.crosscheck import CrossCheck
 
+
+_MEANINGS = {
+    "symbols-forward.json": "the symbols of the forward as data",
+    "symbols-backward.json": "the symbols of the backward as data",
+    "check.json": "the agreement, step by step, as data",
+    "values.mmd": "the value flow of the forward as a Mermaid chart",
+}
 _TYPICAL_GPU = "A100"
 # Sizes of a call (query rows, key rows, head dim, batch, heads, key heads) and whether it is causal: the paper's
 # Figure 2, a long prompt, and one token against a long cache with grouped heads.
@@ -79,8 +87,12 @@ def report(
             "graph.json": _json(json_data.graph(whole, route.checkout)),
             "route.json": _json(json_data.route(route)),
         }
+    with stage("following the values"):
+        answers, more_files = _symbols(program, entry)
+        files.update(more_files)
     with stage("interpreting the host code"):
-        answers = {**_tiles(program, route), **_bytes(program, entry)}
+        answers.update(_tiles(program, route))
+        answers.update(_bytes(program, entry))
     with stage("writing the report"):
         text = markdown.report(
             route,
@@ -93,6 +105,7 @@ def report(
                 "graph.dot": "everything that the entry reaches, for Graphviz",
                 "graph.json": "the same as data",
                 "route.json": "the route as data",
+                **{name: meaning for name, meaning in _MEANINGS.items() if name in files},
             },
             made={
                 "program": f"flashtracer {__version__}",
@@ -102,6 +115,59 @@ def report(
             **answers,
         )
     return {"report.md": text, **files}
+
+
+def _symbols(program: Program, entry: str) -> tuple[dict[str, object], dict[str, str]]:
+    """Return the sections on symbols and on agreement, and their files; a sentence where the kernel is not followed."""
+    from tracer.crosscheck import BACKWARD, FORWARD, CrossCheck, analyse
+    from tracer.dataflow.reference import Reference
+    from tracer.render import symbols_json, symbols_markdown, symbols_mermaid
+    from tracer.symbols import table_of
+
+    about = identity(program.checkout)
+    link = program.checkout.permalink
+    reference = Reference()
+    try:
+        analyses = analyse(program, algorithm="all", entry=entry, reference=reference)
+        answer = CrossCheck(about, tuple(analysis.check() for analysis in analyses))
+        if answer.matched * 2 < answer.steps:
+            # So little in common is no difference to report: it is a kernel that this analysis cannot follow.
+            found_steps = f"{answer.matched} of {answer.steps} steps of the listing were recognised"
+            return {
+                "check": f"Not told: only {found_steps}, so the kernel is written in a form that is not followed."
+            }, {}
+        tables = {}
+        for wanted in (FORWARD, BACKWARD):
+            found = [a for a, check in zip(analyses, answer.checks, strict=True) if check.role == wanted]
+            if found:
+                tables[wanted] = table_of(about, found[0])
+    except TracerError as error:
+        return {"check": f"Not told: {error}."}, {}
+    finally:
+        reference.close()
+    sections: dict[str, object] = {
+        "symbols": [
+            (name.capitalize(), Markdown(symbols_markdown.symbols(table, link).rstrip()))
+            for name, table in tables.items()
+        ],
+        "agreement": _agreement(answer),
+        "check": Markdown(symbols_markdown.check(answer, link).rstrip()),
+    }
+    files = {f"symbols-{name}.json": _json(symbols_json.symbols(table)) for name, table in tables.items()}
+    files["check.json"] = _json(symbols_json.check(answer))
+    if FORWARD in tables:
+        files["values.mmd"] = symbols_mermaid.flow(tables[FORWARD])
+        sections["value_flow"] = Markdown(files["values.mmd"].strip())
+    return sections, files
+
+
+def _agreement(answer: CrossCheck) -> str:
+    """Return the cross-check's verdict as a sentence."""
+    verb = "agrees" if answer.ok else "differs"
+    return (
+        f"The kernels' computation {verb} with the paper's: {answer.matched} of {answer.steps} steps in "
+        f"{len(answer.checks)} kernel functions."
+    )
 
 
 def _tiles(program: Program, route: Route) -> dict[str, object]:

@@ -35,7 +35,7 @@ def symbols(table: SymbolTable, permalink: Permalink) -> str:
         lines.append(f"- loop over {words(loop.index)}: {_place(loop.location, permalink)} {words(note)}".rstrip())
     for size in table.sizes:
         where = f", {_place(size.location, permalink)}" if size.location is not None else ""
-        lines.append(f"- {words(size.symbol)}: {code(size.name)}{where}{words(' — ' + size.note) if size.note else ''}")
+        lines.append(f"- {words(size.symbol)}: {code(size.name)}{where}{f' — {words(size.note)}' if size.note else ''}")
     for mask in table.masks:
         lines.append(f"- masked at {_place(mask, permalink)}")
     return "\n".join(lines) + "\n"
