@@ -11,7 +11,7 @@ from pathlib import Path
 from tracer.checkout import open_checkout
 from tracer.graph import Program
 from tracer.render.output import write_folder
-from tracer.report import report
+from tracer.report import make_report
 
 VERSIONS = ("2.8.3", "2.0.0.post1")
 FOLDER = Path(__file__).parent
@@ -21,7 +21,7 @@ def files(version: str) -> dict[str, str]:
     """Return the files of one release's report: name to content."""
     with Program(open_checkout(f"pypi:{version}")) as program:
         # One layout program by name, so that the pictures are the same wherever this runs.
-        return report(program, programs=("graphviz-pure",))
+        return make_report(program, programs=("graphviz-pure",))
 
 
 def main() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import jsonschema
 import pytest
@@ -18,10 +20,13 @@ SCHEMAS = Path(tracer.__file__).parent / "schemas"
 
 def test_the_public_names() -> None:
     assert sorted(tracer.__all__) == [
-        "Checkout", "Picture", "Program", "Route", "TracerError", "Wanted", "draw", "open_checkout", "report", "trace",
+        "Checkout", "Picture", "Program", "Route", "TracerError", "Wanted", "check", "draw", "make_report",
+        "open_checkout", "symbol_table", "trace",
     ]  # fmt: skip
+    importlib.import_module("tracer.report")  # a module must never hide a public name
+
     for name in tracer.__all__:
-        assert getattr(tracer, name) is not None
+        assert not isinstance(getattr(tracer, name), ModuleType)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = tracer.nothing
 

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tracer.checkout import Checkout, open_checkout
+    from tracer.crosscheck import check
     from tracer.errors import TracerError
     from tracer.graph import Program
     from tracer.picture import Picture, draw
-    from tracer.report import report
+    from tracer.report import make_report
     from tracer.route import Route, Wanted, trace
+    from tracer.symbols import symbol_table
 
 __version__ = "0.1.0"
 
@@ -26,9 +28,11 @@ __all__ = [
     "Route",
     "TracerError",
     "Wanted",
+    "check",
     "draw",
+    "make_report",
     "open_checkout",
-    "report",
+    "symbol_table",
     "trace",
 ]
 
@@ -39,7 +43,9 @@ _ROOMS = {
     "Program": "graph",
     "Picture": "picture",
     "draw": "picture",
-    "report": "report",
+    "check": "crosscheck",
+    "make_report": "report",
+    "symbol_table": "symbols",
     "Route": "route",
     "Wanted": "route",
     "trace": "route",

@@ -53,7 +53,7 @@ def graph_of_route(program: Program, route: Route) -> networkx.MultiDiGraph[str]
     return graph
 
 
-def report(
+def make_report(
     program: Program,
     entry: str = DEFAULT_ENTRY,
     stage: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext(),

@@ -168,7 +168,7 @@ def report(
 ) -> None:
     """The main job: route, call graph and coverage as one Markdown report, with pictures and JSON beside it."""
     from tracer.render.output import check_folder, write_folder
-    from tracer.report import report as make_report
+    from tracer.report import make_report
 
     check_folder(output)
     with open_program(checkout, no_cache, verbose) as (program, stages):

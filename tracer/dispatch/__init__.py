@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         Warned,
     )
     from tracer.dispatch.decoding import DecodedName, Decoder, ExampleCall, decode
-    from tracer.dispatch.devices import custom_device, device, devices
+    from tracer.dispatch.gpus import custom_device, device, devices
     from tracer.dispatch.kernel_name import KernelNameError
     from tracer.dispatch.profiles import KernelTime, kernels_in_text, read_profile
     from tracer.dispatch.query import Dispatcher, predict
@@ -104,10 +104,10 @@ _MODULES = {
     "all_specializations": "tables",
     "answer_calls": "records",
     "ask": "questions",
-    "custom_device": "devices",
+    "custom_device": "gpus",
     "decode": "decoding",
-    "device": "devices",
-    "devices": "devices",
+    "device": "gpus",
+    "devices": "gpus",
     "gpu_classes": "tables",
     "kernels_in_text": "profiles",
     "predict": "query",

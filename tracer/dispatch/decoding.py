@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from tracer.dispatch.answers import Device, Unsupported
-from tracer.dispatch.devices import devices
+from tracer.dispatch.gpus import devices
 from tracer.dispatch.kernel_name import KernelName, KernelNameError, NameArgument, parse_kernel_name
 from tracer.dispatch.numbers import boolean, integer
 from tracer.dispatch.query import Dispatcher

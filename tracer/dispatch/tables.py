@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tracer.dispatch.answers import Device, Launch, Unsupported
-from tracer.dispatch.devices import devices
+from tracer.dispatch.gpus import devices
 from tracer.dispatch.python_side import PythonRefusal, PythonRunner
 from tracer.dispatch.query import Dispatcher
 from tracer.dispatch.questions import Question, ask
