@@ -71,9 +71,13 @@ class CallReader:
         self.call_operators = [
             usr for class_ in unit.classes.values() for name, usr in class_.methods if name == "operator()"
         ]
+        self.constructors = [
+            usr for class_ in unit.classes.values() for name, usr in class_.methods if name == class_.declaration.name
+        ]
         self.types = TypeReader(unit, self.functions_by_name)
-        if infer:
-            self.types.bound = TemplateArguments(unit, self.types, self.visited, self.reached).bound
+        self.missed = False  # an answer would have needed inference
+        inference = TemplateArguments(unit, self.types, self.visited, self.reached)
+        self.types.bound = inference.bound if infer else self._not_inferred
         self.types.result = self.result
         self.types.handed = self.handed
         self._visited: dict[int, list[Visited]] = {}
@@ -81,8 +85,13 @@ class CallReader:
         self._level = 0
         self._open: set[int] = set()
 
+    def _not_inferred(self, owner: str, position: int, name: str) -> Types:
+        self.missed = True
+        return unknown(f"the template parameter {name}")
+
     def calls(self, function: Function) -> tuple[Call, ...]:
-        """Return the call sites of a function's body in source order."""
+        """Return the call sites of a function's body in source order; sets ``missed`` where inference would help."""
+        self.missed = False
         return tuple(_BodyReader(self, function).read())
 
     def visited(self, key: int) -> list[Visited]:
@@ -360,7 +369,7 @@ class _BodyReader:
 
     def add_construct(self, node: Node, scope: Scope, condition: str) -> None:
         types = self.types.of_type(node.type, self.where(scope))
-        deep = not types.decided
+        deep = not types.decided and bool(self.fitting(self.reader.constructors, len(node.children)))
         if deep:
             types = self.types.of_type(node.type, replace(self.where(scope), deep=True))
         usrs: dict[str, Found] = {}

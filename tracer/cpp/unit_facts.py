@@ -69,7 +69,7 @@ class UnitFacts:
             return BodyFact((), ())
         function = self.unit.functions[key]
         calls = self.plain_reader.calls(function)
-        if any(call.outcome is Outcome.UNRESOLVED for call in calls):
+        if self.plain_reader.missed:
             calls = self.reader.calls(function)
         does = _does(node, calls) | self._done_by_objects(node, self.plain_reader)
         return BodyFact(tuple(self._call(call) for call in calls), tuple(sorted(does)))
