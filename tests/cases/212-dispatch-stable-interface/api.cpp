@@ -1,9 +1,9 @@
 #include <torch/csrc/stable/library.h>
 #include <torch/csrc/stable/ops.h>
+using torch::headeronly::ScalarType;
 #include <torch/csrc/stable/tensor.h>
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
 #include "params.h"
-using torch::headeronly::ScalarType;
 using torch::stable::Tensor;
 static cudaStream_t stream_of(const Tensor &x) {
   void *stream = nullptr;
