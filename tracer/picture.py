@@ -411,7 +411,8 @@ def _title(route: Route | None) -> str:
 
 def kernel_label(route: Route) -> str:
     """Return the label of the route's kernel, or of its last step where no step is a kernel."""
-    kernels = [step.label for step in route.steps if step.definition.kind == "kernel"]
+    launched = {edge.target for edge in route.edges if edge.how is How.LAUNCH}
+    kernels = [s.label for s in route.steps if s.definition.kind == "kernel" or s.definition.id in launched]
     return kernels[-1] if kernels else route.steps[-1].label
 
 

@@ -137,6 +137,7 @@ class _Tracer:
 
     def __init__(self, program: Program, wanted: Wanted) -> None:
         self.program, self.wanted = program, wanted
+        self._launched: set[str] = set()
 
     def trace(self, entry: str, to: str | None) -> Route:
         program = self.program
@@ -166,11 +167,16 @@ class _Tracer:
         """Return the edges to follow from a definition: calls and launches; a kernel's address is no step by itself."""
         edges = self.program.edges(id)
         launched = {edge.target for edge in edges if edge.how is How.LAUNCH}
+        self._launched |= launched
         return tuple(e for e in edges if e.how is not How.KERNEL_POINTER or e.target not in launched)
 
     def does(self, id: str) -> frozenset[str]:
         """Return the primitives that a C++ function uses, itself or in anything that it reaches."""
         return self.program.cpp(id).primitives(id) if id.startswith("c++:") else frozenset()
+
+    def is_kernel(self, id: str) -> bool:
+        """Tell whether a definition is a kernel: a global function, or a function object that a library launches."""
+        return id in self._launched or self.program.definition(id).kind == "kernel"
 
     def is_the_work(self, id: str) -> bool:
         """Tell whether a device function is where matrix products and the exponential meet.
@@ -321,7 +327,7 @@ class _Tracer:
 
     def role(self, definition: Definition) -> str:
         """Say what a step is, where the source tells."""
-        if definition.kind == "kernel":
+        if self.is_kernel(definition.id):
             return "the kernel"
         return "the work of one thread block" if self.is_the_work(definition.id) else ""
 
@@ -386,7 +392,7 @@ class _Tracer:
     def branches(self, steps: Sequence[Step]) -> tuple[Branch, ...]:
         """Return the ways that leave the route for another kernel."""
         program = self.program
-        kernels = {step.definition.id for step in steps if step.definition.kind == "kernel"}
+        kernels = {step.definition.id for step in steps if self.is_kernel(step.definition.id)}
         if not kernels:
             return ()
         found: dict[str, Branch] = {}
@@ -397,7 +403,7 @@ class _Tracer:
             for edge in self.choices(step.definition.id):
                 if edge.target in on_route:
                     continue
-                way = self.first_way(edge.target, lambda id: program.definition(id).kind == "kernel")
+                way = self.first_way(edge.target, self.is_kernel)
                 if way is None:
                     continue
                 ids = [edge.target, *(e.target for e in way)]

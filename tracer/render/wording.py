@@ -121,7 +121,9 @@ def found_by(edge: Edge, step: Step, previous: Step) -> str:
     elif edge.how is How.AUTOGRAD:
         text = _join("through", written, at)
     elif edge.how in (How.LAUNCH, How.KERNEL_POINTER):
-        pointer = f"`{written}`" if written and written != step.definition.name else ""
+        # A library that starts a kernel names it by a template argument; else a variable holds the kernel.
+        named = edge.template_arguments[0] if "::" in written and edge.template_arguments else written
+        pointer = f"`{named}`" if named and named != step.definition.name else ""
         text = _join("launched at", at)
         if pointer or through:
             text = _join(text, "through", pointer, through)
