@@ -83,6 +83,19 @@ class Program:
         cuda = [e for e in self.extensions if e.backend == "cuda" and e.package_dir == package_dir and _has_cuda(e)]
         return cuda[0] if cuda else None
 
+    def extension_for(self, entry: str) -> Extension | None:
+        """Return the extension that a Python entry's package builds, else the one that attention most likely lives in.
+
+        Raises:
+            SourceError: a file that has to be read for that cannot be.
+        """
+        for definition in self.python.entry_candidates(entry) if "." in entry else ():
+            folder = definition.location.file.partition("/")[0]
+            found = self.attention_extension(folder)
+            if found is not None:
+                return found
+        return self.attention_extension()
+
     def bindings(self, extension: Extension) -> tuple[Binding, ...]:
         """Return what an extension offers to Python."""
         number = self.extensions.index(extension)

@@ -151,7 +151,7 @@ def kernel(
                 softcap, alibi, return_softmax, page_size, new_tokens, rotary_dim, num_splits, deterministic,
             )  # fmt: skip
             device = chosen_device(gpu, sm, sm_count)
-            dispatcher = Dispatcher(program, defines=defines, cache=not no_cache)
+            dispatcher = Dispatcher(program, program.extension_for(entry), defines=defines, cache=not no_cache)
             try:
                 with stages.stage("interpreting the host code"):
                     answer = ask(dispatcher, question, device, explain=True, outcomes=True)

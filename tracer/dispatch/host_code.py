@@ -12,6 +12,7 @@ from functools import lru_cache
 from tracer.cpp import CppSource, slices
 from tracer.cpp.tree import Class, Declaration, Node, TypeRef
 from tracer.dispatch.answers import Unsupported
+from tracer.errors import TracerError
 from tracer.model import Definition, Diagnostic, Location
 
 
@@ -95,6 +96,9 @@ class HostCode:
         """Return a function by id."""
         known = self._codes.get(id)
         if known is None:
+            if not self.source.owns(id):
+                name = self.source.extension.name
+                raise TracerError(f"the call leaves {name}, whose host code is followed; name an entry of that module")
             *parameters, body = self.source.tree(id)
             definition = self.source.definition(id)
             usr = id[len(self.source.prefix) :]
