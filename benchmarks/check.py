@@ -1,7 +1,5 @@
 """CPU time and memory of a cold cross-check and a cold symbol table of one release, process start included.
 
-Run: python benchmarks/check.py CHECKOUT [rounds]
-
 Prints the CPU seconds (user and system, the parser process included) and the peak memory of a process that has nothing
 cached, and the ratio to a process that only reads the same sources with the parser.
 """
@@ -14,6 +12,9 @@ import subprocess
 import sys
 import tempfile
 
+from tracer.checkout import open_checkout
+
+CHECKOUT, ROUNDS = "pypi:2.8.3", 3
 JOBS = {
     "parse only": "list(p.source(p.attention_extension()).definitions())",
     "check forward": "import tracer.crosscheck as c; assert c.check(p, algorithm='forward').ok",
@@ -45,11 +46,10 @@ def measured(job: str, checkout: str) -> tuple[float, float]:
 
 
 def main() -> None:
-    checkout = sys.argv[1]
-    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 3
+    checkout = str(open_checkout(CHECKOUT).root)
     base = 0.0
     for job in JOBS:
-        rows = [measured(job, checkout) for _ in range(rounds)]
+        rows = [measured(job, checkout) for _ in range(ROUNDS)]
         seconds, memory = min(row[0] for row in rows), max(row[1] for row in rows)
         base = base or seconds
         print(f"{job:<14} {seconds:6.2f} s CPU  {memory:6.0f} MB  {seconds / base:5.2f} times the parsing")
