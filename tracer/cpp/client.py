@@ -112,6 +112,10 @@ class Parser:
         """Return what the trees read so far refer to, in plain form."""
         return self._ask(("tables",))
 
+    def declarations(self, known: int) -> Any:
+        """Return the declarations that the unit has learnt of since it told ``known`` of them, in plain form."""
+        return self._ask(("declarations", known))
+
     def close(self) -> None:
         """End the process."""
         self._process.close()

@@ -14,7 +14,7 @@ from tracer.cpp.client import Parser, refuse_truncated
 from tracer.cpp.facts import ITS_OWN_NAME, BodyFact, CallFact, FoundFact, FunctionFact, OutlineFact, Place
 from tracer.cpp.sources import UnitPlan, apart, plan_units
 from tracer.cpp.store import Store
-from tracer.cpp.tree import Node, Tables, from_plain
+from tracer.cpp.tree import Declaration, Node, Tables, from_plain
 from tracer.extensions import Extension
 from tracer.model import (
     CallSite,
@@ -61,6 +61,7 @@ class _UnitReader:
         self.tables_complete = self.tables_data is not None
         self.complete = bool(kept and kept["complete"])
         self.primitives_data: dict[int, tuple[str, ...]] = dict(kept["primitives"]) if kept else {}
+        self.declarations_sent: int | None = None  # how many the running process has told; None before the first
         self.known_deep: set[int] = set(kept["deep"]) if kept else set()
         self.changed = False
         self.parser: Parser | None = None if kept else Parser(checkout, plan)
@@ -123,7 +124,7 @@ class _UnitReader:
             data = self.trees_data.get(key)
             if data is None:
                 data = self.trees_data[key] = self._running().tree(key)
-                self.tables_complete, self._tables = False, None  # a new body can refer to new declarations
+                self._learn_declarations()
                 self.changed = True
             known = self._trees[key] = from_plain(data)
         return known
@@ -134,11 +135,24 @@ class _UnitReader:
             self._tables = wire.tables(self.tables_data)
         return self._tables
 
+    def _learn_declarations(self) -> None:
+        """Add what a new body refers to, which is all that it can add to the tables."""
+        if self._tables is None or self.declarations_sent is None:
+            self.tables_complete, self._tables = False, None
+            return
+        rows = self._running().declarations(self.declarations_sent)
+        self.declarations_sent += len(rows)
+        self.tables_data = wire.with_declarations(self.tables_data, rows)
+        for row in rows:
+            self._tables.declarations.setdefault(row[0], Declaration(*row))
+
     def _complete_tables(self) -> None:
         """Learn what the trees read so far refer to; what trees of earlier runs refer to is kept."""
         _ = self.outline
         if not self.tables_complete:
-            self.tables_data = wire.joined_tables(self.tables_data, self._running().tables())
+            newer = self._running().tables()
+            self.declarations_sent = len(newer[1])
+            self.tables_data = wire.joined_tables(self.tables_data, newer)
             self.tables_complete = True
             self.changed = True
 

@@ -79,6 +79,12 @@ def joined_tables(older: Any, newer: Any) -> Any:
     return (newer[0], (*newer[1], *(row for row in older[1] if row[0] not in known)), *newer[2:])
 
 
+def with_declarations(data: Any, rows: Any) -> Any:
+    """Return a unit's tables in plain form with more declarations."""
+    known = {row[0] for row in data[1]}
+    return (data[0], (*data[1], *(row for row in rows if row[0] not in known)), *data[2:])
+
+
 def tables(data: Any) -> Tables:
     """Rebuild a unit's tables."""
     files, plain_declarations, plain_classes, plain_constants, aliases, templates, template_parameters, results = data

@@ -22,7 +22,7 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
 
     A request is a tuple beginning with its name: ``parse`` with root, main file, text, arguments, own files and edited
     files; ``bodies`` with keys and whether to follow their calls; ``tree`` with a key; ``primitives`` with keys;
-    ``tables``.
+    ``tables``; ``declarations`` with how many are known.
     An answer is ``("ok", data)`` or ``("error", kind, message)``.
     """
     from tracer.cpp.convert import Unit
@@ -60,6 +60,8 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
                 answer = plain(facts.closure(keys) if deep else {key: facts.body(key) for key in keys})
             elif request[0] == "primitives":
                 answer = facts.primitives(request[1])
+            elif request[0] == "declarations":
+                answer = plain(tuple(facts.unit.declarations.values())[request[1] :])
             elif request[0] == "tables":
                 answer = plain_tables(facts.tables())
             else:
