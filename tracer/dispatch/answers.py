@@ -97,6 +97,7 @@ class Device:
         l2_bytes: size of the L2 cache; 0 for not known.
         bandwidth_bytes_per_second: of the device memory; 0 for not known.
         sources: titles of the documents that the numbers are from.
+        half_flops_per_second: of the tensor cores with 16-bit operands, dense; 0 for not known.
     """
 
     name: str
@@ -108,6 +109,7 @@ class Device:
     l2_bytes: int = 0
     bandwidth_bytes_per_second: int = 0
     sources: tuple[str, ...] = ()
+    half_flops_per_second: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,7 @@ def _device(row: dict[str, Any]) -> Device:
         int(row.get("l2_mib", 0) * 1024 * 1024),
         int(row.get("gb_per_second", 0) * 10**9),
         (*row["sources"], limits["source"]),
+        int(row.get("half_tflops", 0) * 10**12),
     )
 
 

@@ -26,7 +26,7 @@ class CheckoutTiles:
     """Asks a checkout for the tile of each call; a ``TileSource``. Close it when done."""
 
     def __init__(
-        self, program: Program, device: Device, *, entry: str = "flash_attn_func", backward_entry: str = "bwd"
+        self, program: Program, device: Device, *, entry: str = "flash_attn_func", backward_entry: str = "mha_bwd"
     ) -> None:
         """Choose checkout and GPU.
 
