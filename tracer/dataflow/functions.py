@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from tracer.cpp.source import CppSource
 from tracer.errors import NameNotFound, NoRoute
@@ -42,7 +43,7 @@ def forward_functions(program: Program, entry: str = DEFAULT_ENTRY) -> tuple[Ker
         NameNotFound: no function is named as ``entry`` says.
         NoRoute: no kernel is reached from it.
     """
-    route = trace(program, entry)
+    route = _route(program, entry)
     found = [_on_route(program, route, FORWARD)]
     for branch in route.branches:
         kernel = branch.definitions[-1]
@@ -66,7 +67,7 @@ def backward_functions(program: Program, entry: str = DEFAULT_ENTRY) -> tuple[Ke
         NameNotFound: no function is named as ``entry`` says, or it has no backward pass.
         NoRoute: no kernel is reached from it.
     """
-    route = trace(program, _backward_entry(program, entry))
+    route = _route(program, _backward_entry(program, entry))
     main = _on_route(program, route, BACKWARD)
     found = [main]
     host_steps = [s.definition for s in route.steps if s.definition.language is Language.CPP]
@@ -77,8 +78,19 @@ def backward_functions(program: Program, entry: str = DEFAULT_ENTRY) -> tuple[Ke
     return tuple(found)
 
 
+_routes: WeakKeyDictionary[Program, dict[str, Route]] = WeakKeyDictionary()
+
+
+def _route(program: Program, entry: str) -> Route:
+    """Return a route, found once for each program: forward and backward both begin with the forward's."""
+    known = _routes.setdefault(program, {})
+    if entry not in known:
+        known[entry] = trace(program, entry)
+    return known[entry]
+
+
 def _backward_entry(program: Program, entry: str) -> str:
-    route = trace(program, entry)
+    route = _route(program, entry)
     for edge, step in zip(route.edges, route.steps[1:], strict=False):
         if edge.how is How.AUTOGRAD:
             return step.definition.qualified_name.rpartition(".")[0].rpartition(".")[2] + ".backward"
@@ -89,6 +101,11 @@ def _on_route(program: Program, route: Route, role: str) -> KernelFunction:
     """Return the function on a route in which matrix products and the exponential meet."""
     steps = [step for step in route.steps if step.role == "the work of one thread block"]
     kernels = [step.definition for step in route.steps if step.definition.kind == "kernel"]
+    if steps and not kernels:
+        raise NoRoute(
+            f"{steps[0].definition.qualified_name} in {program.where()} is started as a function object by a library, "
+            "a form of kernel whose values are not followed; name another entry with --entry"
+        )
     if not steps or not kernels:
         name = route.steps[0].definition.qualified_name
         raise NoRoute(
@@ -134,28 +151,13 @@ def _work_of(program: Program, kernel: str, needed: set[str], without: str = "")
     With nothing needed, it is the first function below the kernel that has a loop of its own or calls one that has.
     """
     source = program.cpp(kernel)
-    source.prepare([kernel])
-    does: dict[str, frozenset[str]] = {}
-
-    def reaches(id: str, above: frozenset[str]) -> frozenset[str]:
-        if id not in does:
-            if id in above:
-                return frozenset()
-            found = source.does(id)
-            for edge in program.edges(id):
-                if edge.target.startswith("c++:"):
-                    found |= reaches(edge.target, above | {id})
-            does[id] = found
-        return does[id]
 
     current = kernel
-    if without and without in reaches(kernel, frozenset()):
-        return None
-    if not needed <= reaches(kernel, frozenset()):
+    if (without and without in source.primitives(kernel)) or not needed <= source.primitives(kernel):
         return None
     while True:
         callees = [e.target for e in program.edges(current) if e.target.startswith("c++:")]
-        inner = [id for id in callees if needed <= reaches(id, frozenset((current,)))] if needed else []
+        inner = [id for id in callees if needed <= source.primitives(id)] if needed else []
         if not needed and current == kernel and callees:
             inner = callees[:1]
         if not inner:
