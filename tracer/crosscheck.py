@@ -194,17 +194,11 @@ def check(
         NoRoute: no attention kernel is reached from it.
         TooLarge: a kernel is larger than the bound on work.
     """
-    from tracer.dataflow.reference import Reference as References
+    from tracer.dataflow.reference import lend
 
-    own = References() if reference is None else None
-    try:
-        used = reference if reference is not None else own
-        assert used is not None
+    with lend(reference) as used:
         analyses = analyse(program, algorithm=algorithm, entry=entry, reference=used)
         return CrossCheck(identity(program.checkout), tuple(analysis.check() for analysis in analyses))
-    finally:
-        if own is not None:
-            own.close()
 
 
 # ---------------------------------------------------------------------------------------------------------------------

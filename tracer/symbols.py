@@ -164,18 +164,12 @@ def symbol_table(
         NoRoute: no attention kernel is reached from it.
         TooLarge: the kernel is larger than the bound on work.
     """
-    from tracer.dataflow.reference import Reference as References
+    from tracer.dataflow.reference import lend
 
-    own = References() if reference is None else None
-    try:
-        used = reference if reference is not None else own
-        assert used is not None
-        wanted = BACKWARD if algorithm == BACKWARD else FORWARD
+    wanted = BACKWARD if algorithm == BACKWARD else FORWARD
+    with lend(reference) as used:
         analyses = analyse(program, algorithm=wanted, entry=entry, reference=used, only=wanted)
         return table_of(identity(program.checkout), analyses[0])
-    finally:
-        if own is not None:
-            own.close()
 
 
 def table_of(checkout: Identity, analysis: Analysis) -> SymbolTable:

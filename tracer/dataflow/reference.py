@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tracer.checkout import Checkout
@@ -71,3 +73,17 @@ class Reference:
     def kernels(self, rung: str) -> tuple[Definition, ...]:
         """Return the kernels of one rung, in the order of its file."""
         return tuple(d for d in self.source(rung).definitions() if d.kind == "kernel")
+
+
+@contextmanager
+def lend(reference: Reference | None) -> Iterator[Reference]:
+    """Lend the reference that a caller holds, which stays open, or this package's, which is closed at the end.
+
+    Raises:
+        ReferenceMissing: none is given, and the package or its sources are missing.
+    """
+    if reference is not None:
+        yield reference
+        return
+    with Reference() as own:
+        yield own

@@ -76,16 +76,13 @@ class _Mangler:
         """Write namespaces; each one is a part that can be referred to."""
         if not scopes:
             return ""
-        key = "::".join(scopes)
-        known = self._remembered(key)
-        if known is not None:
-            return known
-        text = self._prefix(scopes[:-1]) + self._source_name(scopes[-1])
-        self._remember(key)
-        return text
+        return self._scoped("::".join(scopes), scopes)
 
     def _template_prefix(self, scopes: Sequence[str]) -> str:
-        key = f"template {'::'.join(scopes)}"
+        return self._scoped(f"template {'::'.join(scopes)}", scopes)
+
+    def _scoped(self, key: str, scopes: Sequence[str]) -> str:
+        """Write a name in its namespaces, as a whole that can be referred to by a key from then on."""
         known = self._remembered(key)
         if known is not None:
             return known

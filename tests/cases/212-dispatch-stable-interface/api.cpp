@@ -1,10 +1,10 @@
-#include <torch/csrc/stable/library.h>
-#include <torch/csrc/stable/ops.h>
-using torch::headeronly::ScalarType;
-#include <torch/csrc/stable/tensor.h>
+// The stream comes from the C interface.
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
 #include "params.h"
-using torch::stable::Tensor;
+#include <torch/csrc/stable/tensor.h>
+using torch::headeronly::ScalarType; using torch::stable::Tensor;
+#include <torch/csrc/stable/ops.h>  // empty_like, new_empty, reshape, transpose, zero_
+#include <torch/csrc/stable/library.h>  // the registration at the end of this file
 static cudaStream_t stream_of(const Tensor &x) {
   void *stream = nullptr;
   TORCH_ERROR_CODE_CHECK(aoti_torch_get_current_cuda_stream(x.get_device_index(), &stream));
