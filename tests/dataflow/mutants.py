@@ -168,6 +168,16 @@ def _opened(root: Path, extension: Extension, function: KernelFunction, role: st
         source.close()
 
 
+Change = Callable[[Subject], None]
+
+
+def changed(subject: Subject, change: Change, scratch: Path) -> Side:
+    """Apply one change alone, whatever a test before has put to the subject, and return what comes of checking it."""
+    subject.edits = []
+    change(subject)
+    return mutated(subject, scratch)
+
+
 def mutated(subject: Subject, scratch: Path) -> Side:
     """Apply a subject's edits to a copy of the sources and return what comes of checking it."""
     assert subject.edits, "the edit was not located"

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.dataflow.mutants import Subject, mutated, subject
+from tests.dataflow.mutants import Change, Subject, changed, mutated, subject
 from tests.releases import release
 from tracer.dataflow.ir import decided, flags_of
 from tracer.dataflow.match import main_loops
 from tracer.dataflow.names import plain
-
-Change = Callable[[Subject], None]
 
 
 @pytest.fixture(scope="module")
@@ -77,9 +75,7 @@ FAULTS: dict[str, tuple[Change, str]] = {
 def test_index_fault_is_caught(name: str, forward: Subject, tmp_path: Path) -> None:
     change, kind = FAULTS[name]
     assert not forward.side.findings
-    forward.edits = []
-    change(forward)
-    side = mutated(forward, tmp_path)
+    side = changed(forward, change, tmp_path)
     assert kind in [finding.kind for finding in side.findings], side.findings
     assert all(finding.location is not None for finding in side.findings)
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.dataflow.mutants import Subject, mutated, subject
+from tests.dataflow.mutants import Change, Subject, changed, subject
 from tests.releases import release
 from tracer.dataflow.ir import Value
-
-Change = Callable[[Subject], None]
 
 
 @pytest.fixture(scope="module", params=["2.8.3", "2.0.0.post1"])
@@ -261,9 +259,7 @@ def test_the_release_itself_is_right(forward: Subject) -> None:
 @pytest.mark.parametrize("name", FORWARD)
 def test_forward_mutant_is_caught(name: str, forward: Subject, tmp_path: Path) -> None:
     change, step = FORWARD[name]
-    forward.edits = []
-    change(forward)
-    side = mutated(forward, tmp_path)
+    side = changed(forward, change, tmp_path)
     assert side.findings, f"{name} passes"
     messages = [finding.message for finding in side.findings]
     assert any(re.search(step, message) for message in messages), messages
@@ -334,9 +330,7 @@ BACKWARD: dict[str, tuple[Change, str]] = {
 def test_backward_mutant_is_caught(name: str, backward: Subject, tmp_path: Path) -> None:
     change, step = BACKWARD[name]
     assert not backward.side.findings
-    backward.edits = []
-    change(backward)
-    side = mutated(backward, tmp_path)
+    side = changed(backward, change, tmp_path)
     assert side.findings, f"{name} passes"
     messages = [finding.message for finding in side.findings]
     assert any(re.search(step, message) for message in messages), messages
