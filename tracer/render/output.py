@@ -29,6 +29,8 @@ def write(target: str, text: str) -> None:
         except BrokenPipeError:
             raise
         except OSError as error:
+            # What is left in the buffer would fail once more when the interpreter ends, with a traceback.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise OutputError(f"cannot write to standard output: {_why(error)}") from error
         return
     if os.path.isdir(target):
