@@ -235,7 +235,7 @@ class Calls(Names):
             if isinstance(thing, Ref) and thing.declared is not None and thing.storage.declared is thing.declared:
                 is_result = isinstance(result, Ref) and result.storage is thing.storage
                 if thing.storage.space == "registers" and not is_result:
-                    self.state.pop(thing.storage, None)
+                    self.state.forget(thing.storage)
 
     def run(self, body: Node) -> Thing:
         """Follow the body of the innermost frame, and join what its returns leave behind."""
@@ -251,10 +251,11 @@ class Calls(Names):
         _, result, state = leaves[-1]
         for condition, thing, other in reversed(leaves[:-1]):
             result = self.joined(condition, thing, result)
-            merged = dict(state)
-            for storage, contents in other.items():
-                mine = state.get(storage, self.before(storage))
-                if mine is not contents:
+            merged = state.copy()
+            for storage in other.touched(state):
+                contents = other.get(storage)
+                mine = state.get(storage) or self.before(storage)
+                if contents is not None and mine is not contents:
                     merged[storage] = self.select(condition, contents, mine)
             state = merged
         self.state = state

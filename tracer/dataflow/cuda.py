@@ -14,6 +14,7 @@ from tracer.dataflow.frames import Closure, Frame, Object, Thing, Type
 from tracer.dataflow.ir import Event, Formula, Loop, Ref, Site, Storage, Value, conjunction, decided, flags_of, negated
 from tracer.dataflow.library import instruction, meaning
 from tracer.dataflow.names import OPERATORS, constant_of, plain
+from tracer.dataflow.state import State
 
 _COUNTING = ("++", "--", "p++", "p--")
 
@@ -45,7 +46,7 @@ class Kernel(Calls):
         super().__init__(source, id)
         self.known = dict(flags or {})
         self.decided = dict(self.known)
-        self._leaving: list[tuple[int, list[tuple[Formula, dict[Storage, Value]]]]] = []
+        self._leaving: list[tuple[int, list[tuple[Formula, State]]]] = []
         self._follow()
 
     def _follow(self) -> None:
@@ -68,7 +69,7 @@ class Kernel(Calls):
         self.outputs = {
             name: self.state[storage]
             for name, storage in self.inputs.items()
-            if storage.space == "global" and self.state.get(storage, self.roots[storage]) is not self.roots[storage]
+            if storage.space == "global" and (self.state.get(storage) or self.roots[storage]) is not self.roots[storage]
         }
 
     # -- statements ---------------------------------------------------------------------------------------------------
@@ -189,8 +190,8 @@ class Kernel(Calls):
                 loop.condition = self.formula(self.evaluated(condition))
             self._walking_pointers(body, loop)
             entry = len(self.path)
-            states: list[tuple[Formula, dict[Storage, Value]]] = []
-            before = dict(self.state)
+            states: list[tuple[Formula, State]] = []
+            before = self.state.copy()
             self._leaving.append((entry, states))
             left = self.statement(body)
             self._leaving.pop()
@@ -204,13 +205,11 @@ class Kernel(Calls):
 
         self.loop(self.site(node), counters, follow, follow_step)
 
-    def _merged(
-        self, formula: Formula, then: dict[Storage, Value], before: dict[Storage, Value]
-    ) -> dict[Storage, Value]:
-        merged = dict(self.state)
-        for storage, value in then.items():
-            mine = merged.get(storage, self.before(storage))
-            if mine is not value:
+    def _merged(self, formula: Formula, then: State, before: State) -> State:
+        merged = self.state.copy()
+        for storage in then.touched(merged):
+            value, mine = then.get(storage), merged.get(storage) or self.before(storage)
+            if value is not None and mine is not value:
                 merged[storage] = self.chosen(storage, formula, (value, mine), before, None)
         return merged
 

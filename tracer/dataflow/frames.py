@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tracer.cpp.tree import Class, Node
-from tracer.dataflow.ir import Formula, Ref, Storage, Value
+from tracer.dataflow.ir import Formula, Ref, Value
+from tracer.dataflow.state import State
 
 
 class Object:
@@ -70,7 +71,7 @@ class Frame:
         """Open a frame with one empty scope."""
         self.id, self.template, self.this, self.entry = id, template, this, entry
         self.scopes: list[dict[str, Thing]] = [{}]
-        self.leaves: list[tuple[Formula, Thing, dict[Storage, Value]]] = []
+        self.leaves: list[tuple[Formula, Thing, State]] = []
         self.is_root = False
 
     def find(self, name: str) -> Thing:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from tracer.dataflow.state import Opening, State
 from tracer.errors import TracerError
 from tracer.model import Location
 
@@ -90,6 +91,7 @@ class Storage:
     """Something that holds a value: a variable, a tensor, a data member, a buffer.
 
     Attributes:
+        number: order of creation.
         name: of the variable that it belongs to; empty for a part of a buffer that has no name of its own.
         declared: where that is declared.
         space: ``registers``, ``shared``, ``global``; ``argument`` for a scalar that the host passes.
@@ -100,11 +102,11 @@ class Storage:
         is_moving: a pointer into it moves from step to step, as in double buffering.
     """
 
-    __slots__ = ("declared", "is_moving", "is_raw", "loaded_in", "name", "parts", "space", "tiles")
+    __slots__ = ("declared", "is_moving", "is_raw", "loaded_in", "name", "number", "parts", "space", "tiles")
 
-    def __init__(self, name: str, declared: Site, space: str) -> None:
-        """Make a storage; :meth:`Graph.store` does, and gives it contents."""
-        self.name, self.declared, self.space = name, declared, space
+    def __init__(self, number: int, name: str, declared: Site, space: str) -> None:
+        """Make a storage; :meth:`Graph.store` does, and numbers it and gives it contents."""
+        self.number, self.name, self.declared, self.space = number, name, declared, space
         self.parts: dict[Any, Storage] = {}
         self.loaded_in: set[int] = set()
         self.tiles: list[tuple[tuple[Value, ...], tuple[Value | None, ...], Site]] = []
@@ -268,7 +270,8 @@ class Graph:
     def __init__(self) -> None:
         """Start empty."""
         self.values: list[Value] = []
-        self.state: dict[Storage, Value] = {}
+        self.state = State()
+        self._storages = 0
         self.inputs: dict[str, Storage] = {}
         self.roots: dict[Storage, Value] = {}
         self.outputs: dict[str, Value] = {}
@@ -312,14 +315,18 @@ class Graph:
         self, name: str = "", declared: Site = None, space: str = "registers", contents: Value | None = None
     ) -> Storage:
         """Make a storage."""
-        storage = Storage(name, declared, space)
+        storage = self._storage(name, declared, space)
         self.state[storage] = self.undefined if contents is None else contents
         return storage
+
+    def _storage(self, name: str, declared: Site, space: str) -> Storage:
+        self._storages += 1
+        return Storage(self._storages, name, declared, space)
 
     def input(self, name: str, declared: Site = None) -> Storage:
         """Return the storage of what the caller passes under a name, made at its first mention."""
         if name not in self.inputs:
-            storage = Storage(name, declared, "argument")
+            storage = self._storage(name, declared, "argument")
             self.inputs[name] = storage
             root = self.value("input", (), declared, name)
             root.storage, root.name, root.declared = storage, name, declared
@@ -332,7 +339,10 @@ class Graph:
     # -- reading and writing ------------------------------------------------------------------------------------------
     def contents(self, storage: Storage) -> Value:
         """Return what a storage holds now."""
-        return self.state.setdefault(storage, self.before(storage))
+        known = self.state.get(storage)
+        if known is None:
+            known = self.state[storage] = self.before(storage)
+        return known
 
     def before(self, storage: Storage) -> Value:
         """Return what a storage holds before anything is written to it."""
@@ -411,7 +421,7 @@ class Graph:
             self.known, self.path = known, path
 
     def chosen(
-        self, storage: Storage, formula: Formula, sides: tuple[Value, Value], before: dict[Storage, Value], site: Site
+        self, storage: Storage, formula: Formula, sides: tuple[Value, Value], before: State, site: Site
     ) -> Value:
         """Return what a storage holds behind a condition: ``sides[0]`` where it holds, else ``sides[1]``.
 
@@ -443,10 +453,10 @@ class Graph:
         if isinstance(formula, bool):
             side = then if formula else other
             return side() if side is not None else False
-        before = dict(self.state)
+        before = self.state.copy()
         with self.assuming(formula):
             then_left = then()
-        after_then, self.state = self.state, dict(before)
+        after_then, self.state = self.state, before.copy()
         other_left = False
         if other is not None:
             with self.assuming(negated(formula)):
@@ -462,15 +472,16 @@ class Graph:
             self.state = after_then
             self.path = (*self.path, formula)
             return False
-        joined = dict(after_then)
-        for storage, value in after_then.items():
-            if storage not in after_other and storage in self.roots and value is not self.roots[storage]:
-                after_other[storage] = self.roots[storage]
-        for storage, value in after_other.items():
-            mine = after_then.get(storage, self.before(storage))
-            if mine is value:
+        joined = after_then.copy()
+        for storage in after_other.touched(after_then):
+            mine, value = after_then.get(storage), after_other.get(storage)
+            if value is None and mine is not None:
+                value = self.roots.get(storage)
+            if value is None or mine is value:
                 continue
-            joined[storage] = self.chosen(storage, formula, (mine, value), before, site)
+            mine = self.before(storage) if mine is None else mine
+            if mine is not value:
+                joined[storage] = self.chosen(storage, formula, (mine, value), before, site)
         self.state = joined
         return False
 
@@ -495,50 +506,60 @@ class Graph:
         loop = Loop(len(self.loops), site, self.chain, len(self.open_loops), len(self.values))
         self.loops.append(loop)
         loop.guards = self.path
-        before = dict(self.state)
-        counters = list(counters)
-        phis: dict[Storage, Value] = {}
-        starts: dict[Storage, Value] = {}
-        for storage, contents in before.items():
-            if storage in counters:
+        before, counters = self.state, list(counters)
+
+        def carry(storage: Storage, contents: Value) -> Value:
+            phi = self.value("phi", [contents], site)
+            phi.chain, phi.loop, phi.storage, phi.loops = loop.chain, loop, storage, contents.loops
+            return phi
+
+        opening = Opening(before, carry)
+        self.state = State(opening)
+        for storage in counters:
+            start = before.get(storage)
+            if start is not None:
                 counter = self.value("index", (), site)
                 counter.loop, counter.storage, counter.loops = loop, storage, frozenset((loop.number,))
-                self.state[storage], starts[storage] = counter, contents
-                loop.counters.append((storage, contents, counter, counter))
-                continue
-            phi = self.value("phi", [contents], site)
-            phi.loop, phi.storage, phi.loops = loop, storage, contents.loops
-            self.state[storage] = phis[storage] = phi
+                self.state[storage] = counter
+                loop.counters.append((storage, start, counter, counter))
         self.open_loops.append(loop)
         self.events.append(Event("loop", None, site, self.path, loop=loop))
         path, known = self.path, self.known
         body(loop)
-        ends = dict(self.state)
         step(loop)
         self.path, self.known = path, known
+        ends = self.state
         loop.counters = [
-            (storage, start, counter, self.state.get(storage, counter)) for storage, start, counter, _ in loop.counters
+            (storage, start, counter, ends.get(storage) or counter) for storage, start, counter, _ in loop.counters
         ]
         self.open_loops.pop()
         self.events.append(Event("end", None, site, self.path, loop=loop))
-        ends.update({s: v for s, v in self.state.items() if s not in counters})
-        for storage, phi in phis.items():
-            end = ends.get(storage, phi)
-            if end is phi:
-                phi.forward = self.state[storage] = phi.args[0]
-            elif storage not in loop.unindexed:
-                phi.forward = phi.args[0]
-                self.state[storage] = end
-            else:
-                phi.args.append(end)
-                loop.phis.append(phi)
-                self.state[storage] = phi
+        self._close(loop, opening, ends, counters)
         for storage in counters:
             after = self.value("after", (), site)
             after.loop, after.storage = loop, storage
             self.state[storage] = loop.after[storage] = after
         loop.last = len(self.values)
 
+    def _close(self, loop: Loop, opening: Opening, ends: State, counters: list[Storage]) -> None:
+        """Set what the storages hold behind a loop, and drop the phis of those that it does not carry."""
+        self.state = opening.before.copy()
+        for storage, end in ends.own.items():
+            if storage in counters or end is None:
+                continue
+            if opening.value(storage) is None:
+                self.state[storage] = end  # it is new
+        opening.is_open = False
+        for storage, phi in sorted(opening.carried.items(), key=lambda item: item[0].number):
+            end = ends.get(storage)
+            if end is None or end is phi:
+                phi.forward = phi.args[0]
+            elif storage not in loop.unindexed:
+                phi.forward, self.state[storage] = phi.args[0], end
+            else:
+                phi.args.append(end)
+                loop.phis.append(phi)
+                self.state[storage] = phi
 
 def _from_global(value: Value) -> bool:
     while value.op in ("set", "element", "copy", "convert") or value.forward is not None:

@@ -113,6 +113,8 @@ class Listing(Graph):
             self.state[counter] = start
 
             def follow(loop: Loop) -> None:
+                for carried in self.names.values():  # they come first in a formula, as the papers write it
+                    self.state.get(carried)
                 loop.condition = ("test", self.value("lt", [self.state[counter], stop], site))
                 self._body(node.body)
 

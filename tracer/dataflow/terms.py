@@ -90,6 +90,7 @@ class Terms:
         self.main_loops: list[Loop] | None = None  # the loops over tiles, once they are asked for
         self._first: dict[Term, Term] = {}
         self._factors: dict[Term, tuple[Term, Term]] = {}  # of a product, the two that were multiplied last
+        self._added: dict[Term, Value] = {}  # of a reduction in a loop, the value that adds an element to it
         self.scalar = self.make("scalar")
         self.undefined = self.make("undefined")
         self._compute()
@@ -98,6 +99,9 @@ class Terms:
         for value in graph.values:
             if value.site is not None and value.op not in ("element", "const"):
                 self.term(value).values.append(value)
+        for term, value in self._added.items():  # of a sum with more in it than the reduction, no value is the part
+            if not term.values:
+                term.values.append(value)
 
     # -- order of work ------------------------------------------------------------------------------------------------
     def _compute(self) -> None:
@@ -462,7 +466,9 @@ class Terms:
         if waiting and len(candidates) == len(waiting):
             for phi, (op, start, rest) in candidates.items():
                 self._current = phi
-                self._again(loop, phi, self.build(op, [start, *[self.reduced(op, x) for x in rest]]))
+                parts = [self.reduced(op, x) for x in rest]
+                self._added.update(dict.fromkeys(parts, plain(phi.args[1])))
+                self._again(loop, phi, self.build(op, [start, *parts]))
         elif waiting:
             self.recurrences[loop.number] = [self.term(phi) for phi in waiting]
 
