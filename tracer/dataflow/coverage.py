@@ -9,7 +9,7 @@ other. A kernel of another make, or an expression that holds something unknown, 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tracer.dataflow.compare import Comparison
@@ -57,10 +57,11 @@ class _Coverage:
             return []
         for flags, is_causal in self._configurations(roles):
             masks = self.comparison.masks(flags)
+            numbers = _Leaves(roles, flags)
             for tile_sizes in _TILES:
                 for lengths in _LENGTHS:
                     try:
-                        self._walk(roles, flags, is_causal, masks, tile_sizes, lengths)
+                        self._walk(numbers, is_causal, masks, tile_sizes, lengths)
                     except Unseen:
                         break
                     if self.found:
@@ -143,8 +144,7 @@ class _Coverage:
     # -- one problem size ---------------------------------------------------------------------------------------------
     def _walk(
         self,
-        roles: _Roles,
-        flags: dict[str, bool],
+        numbers: _Leaves,
         is_causal: bool,
         masks: list[Value],
         tile_sizes: tuple[int, int],
@@ -153,7 +153,7 @@ class _Coverage:
         rows, columns = tile_sizes
         queries, keys = lengths
         for tile in range(math.ceil(queries / rows)):
-            numbers = _Leaves(roles, rows, columns, tile, queries, keys, flags)
+            numbers.begin(tile, tile_sizes, lengths)
             if self._leaves_early(numbers):
                 if any(True for _ in _needed(tile, rows, columns, queries, keys, is_causal)):
                     self._report("bounds", f"rows {tile * rows}… leave before their keys are seen", None)
@@ -165,7 +165,7 @@ class _Coverage:
                 for _ in numbers.steps(loop, _MOST_STEPS):
                     number = numbers.counters[loop.number, counter]
                     visited.append((number, loop))
-                    self._look_at_masks(numbers, loop, masks, number, tile, roles, tile_sizes, lengths, is_causal)
+                    self._look_at_masks(numbers, loop, masks, number, tile, tile_sizes, lengths, is_causal)
             self._judge(visited, tile, tile_sizes, lengths, is_causal, masks)
             self._look_at_loads(numbers, visited)
 
@@ -221,7 +221,6 @@ class _Coverage:
         masks: list[Value],
         number: int,
         tile: int,
-        roles: _Roles,
         tile_sizes: tuple[int, int],
         lengths: tuple[int, int],
         is_causal: bool,
@@ -239,7 +238,8 @@ class _Coverage:
                 if lane // 32 >= warps:
                     continue
                 for place in _places(counters, columns):
-                    _bind(numbers, lane, warps, roles, place)
+                    numbers.counters.update(place.counters)
+                    numbers.leaves["threadIdx.x"] = lane
                     row = (
                         tile * rows + lane // 32 * 16 + place.row // 2 * warps * 16 + place.row % 2 * 8 + lane % 32 // 4
                     )
@@ -307,15 +307,20 @@ class _Coverage:
 class _Leaves(Numbers):
     """The leaves of one problem: its sizes, and large values for windows that are not asked for."""
 
-    def __init__(
-        self, roles: _Roles, rows: int, columns: int, tile: int, queries: int, keys: int, flags: Mapping[str, bool]
-    ) -> None:
-        leaves = {roles.rows: rows, roles.columns: columns, roles.keys: keys}
+    def __init__(self, roles: _Roles, flags: Mapping[str, bool]) -> None:
+        super().__init__({}, flags)
+        self.roles = roles
+
+    def begin(self, tile: int, tile_sizes: tuple[int, int], lengths: tuple[int, int]) -> None:
+        """Begin the work on one tile of rows, outside of all loops."""
+        roles = self.roles
+        self.counters.clear()
+        self.after.clear()
+        self.leaves = {roles.rows: tile_sizes[0], roles.columns: tile_sizes[1], roles.keys: lengths[1]}
         if roles.tile:
-            leaves[roles.tile] = tile
+            self.leaves[roles.tile] = tile
         if roles.queries:
-            leaves[roles.queries] = queries
-        super().__init__(leaves, flags)
+            self.leaves[roles.queries] = lengths[0]
 
     def _leaf(self, name: str) -> int:
         return self.leaves.get(name, 0)
@@ -425,11 +430,6 @@ def _places(counters: dict[str, tuple[int, Storage]], columns: int) -> Iterator[
             yield _Place(row, column, bound)
 
 
-def _bind(numbers: Numbers, lane: int, warps: int, roles: _Roles, place: _Place) -> None:
-    numbers.counters.update(place.counters)
-    numbers.leaves["threadIdx.x"] = lane
-
-
 # -- the kernel's expressions -----------------------------------------------------------------------------------------
 def _tile_counter(loop: Loop) -> Storage:
     """Return the counter of a loop over tiles that does not begin at a constant."""
@@ -467,14 +467,16 @@ class _Recorder(Numbers):
         super().__init__({}, flags)
         self.asked = asked
 
-    def number(self, value: Value) -> int:
-        """Return a number, after visiting all operands."""
-        value = plain(value)
-        if value.op in ("max", "min", "add", "sub", "mul", "div", "ceil_div", "lt", "gt", "le", "ge", "and", "or"):
+    def _read(self, value: Value) -> Callable[[], int]:
+        if value.op not in ("max", "min", "add", "sub", "mul", "div", "ceil_div", "lt", "gt", "le", "ge", "and", "or"):
+            return super()._read(value)
+
+        def visit() -> int:
             for argument in value.args:
                 self.number(argument)
             return 1
-        return super().number(value)
+
+        return visit
 
     def _leaf(self, name: str) -> int:
         if "." in name and not name.startswith(("threadIdx", "blockIdx", "blockDim")) or name.isidentifier():

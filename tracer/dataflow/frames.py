@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tracer.cpp.tree import Class, Node
-from tracer.dataflow.ir import Formula, Ref, Value
+from tracer.dataflow.ir import Formula, Ref
 from tracer.dataflow.state import State
 
 

@@ -561,6 +561,7 @@ class Graph:
                 loop.phis.append(phi)
                 self.state[storage] = phi
 
+
 def _from_global(value: Value) -> bool:
     while value.op in ("set", "element", "copy", "convert") or value.forward is not None:
         if value.storage is not None and value.storage.space == "global":

@@ -1,11 +1,23 @@
-"""Index expressions as numbers: loop bounds, tile numbers and mask conditions for a concrete problem size."""
+"""Index expressions as numbers: loop bounds, tile numbers and mask conditions for a concrete problem size.
+
+An expression is asked for thousands of elements, so it is turned into a chain of Python functions once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import NoReturn, TypeAlias
 
 from tracer.dataflow.ir import Formula, Loop, Storage, Value
 from tracer.dataflow.names import fold, plain
+
+_Reader: TypeAlias = Callable[[], int]
+_Condition: TypeAlias = bool | Callable[[], bool]
+_COMPARISONS: dict[str, Callable[[int, int], bool]] = {
+    "lt": lambda left, right: left < right, "gt": lambda left, right: left > right,
+    "le": lambda left, right: left <= right, "ge": lambda left, right: left >= right,
+    "eq": lambda left, right: left == right, "ne": lambda left, right: left != right,
+}  # fmt: skip
 
 
 class Unseen(Exception):
@@ -19,7 +31,7 @@ class Numbers:
         leaves: values of scalars that the host passes, of template parameters and of built-in variables, by name.
         counters: values of the loops' counters, by (loop, storage).
         after: values of counters behind their loops, by the same keys.
-        flags: compile-time flags; what is not named is off.
+        flags: compile-time flags, which stay as they are; what is not named is off.
     """
 
     def __init__(self, leaves: Mapping[str, int], flags: Mapping[str, bool]) -> None:
@@ -27,6 +39,7 @@ class Numbers:
         self.leaves, self.flags = dict(leaves), dict(flags)
         self.counters: dict[tuple[int, Storage], int] = {}
         self.after: dict[tuple[int, Storage], int] = {}
+        self._readers: dict[Value, _Reader] = {}
 
     def number(self, value: Value) -> int:
         """Return the value of an index expression.
@@ -34,46 +47,56 @@ class Numbers:
         Raises:
             Unseen: something in it is not known.
         """
+        return self.reader(value)()
+
+    def reader(self, value: Value) -> _Reader:
+        """Return the function that gives the value of an index expression as often as it is called."""
         value = plain(value)
+        found = self._readers.get(value)
+        if found is None:
+            found = self._readers[value] = self._read(value)
+        return found
+
+    def _read(self, value: Value) -> _Reader:
         op = value.op
         if op == "const":
-            if isinstance(value.constant, int | float):
-                return int(value.constant)
-            raise Unseen(str(value.constant))
-        if op == "input":
-            if value.storage is not None and value.storage.space == "global":
-                return 0  # an optional tensor that is not there
-            return self._leaf(value.text)
-        if op in ("param", "symbol"):
-            if value.text in self.flags:
-                return int(self.flags[value.text])
-            return self._leaf(value.text)
-        if op == "index":
-            return self._counter(self.counters, value)
-        if op == "after":
-            return self._counter(self.after, value)
+            return _always(int(value.constant)) if isinstance(value.constant, int | float) else _never(value.constant)
+        if op == "input" and value.storage is not None and value.storage.space == "global":
+            return _always(0)  # an optional tensor that is not there
+        if op in ("param", "symbol") and value.text in self.flags:
+            return _always(int(self.flags[value.text]))
+        if op in ("input", "param", "symbol"):
+            return lambda: self._leaf(value.text)
+        if op in ("index", "after"):
+            table = self.counters if op == "index" else self.after
+            return lambda: self._counter(table, value)
         if op == "select":
-            return self.number(value.args[0 if self.holds(value.condition) else 1])
+            return self._read_select(value)
         if op == "opaque" and value.text in ("nullptr", "null"):
-            return 0
-        if op == "element":
-            if len(value.args) == 1:
-                return self.number(value.args[0])  # the pointer itself
-            raise Unseen("an element")
+            return _always(0)
+        if op == "element":  # alone, the pointer itself
+            return self.reader(value.args[0]) if len(value.args) == 1 else _never("an element")
         if op in ("eq", "ne") and any(_is_null(argument) for argument in value.args):
-            return int(op == "eq")
+            return _always(int(op == "eq"))
         if op in ("and", "or"):
-            left = self.number(value.args[0])
-            if bool(left) == (op == "or"):
-                return int(bool(left))
-            return int(bool(self.number(value.args[1])))
+            left, right = value.args[:2]
+            if op == "and":
+                return lambda: int(bool(self.number(left)) and bool(self.number(right)))
+            return lambda: int(bool(self.number(left)) or bool(self.number(right)))
         if op == "not":
-            return int(not self.number(value.args[0]))
+            inner = self.reader(value.args[0])
+            return lambda: int(not inner())
         if value.args and op not in ("phi", "call", "shape"):
-            result = fold(op, [self.number(argument) for argument in value.args])
-            if result is not None:
-                return int(result)
-        raise Unseen(op)
+            return _operation(op, [self.reader(argument) for argument in value.args])
+        return _never(op)
+
+    def _read_select(self, value: Value) -> _Reader:
+        """Return the reader of a choice; the side that is not taken is not looked at."""
+        condition = self._condition(value.condition)
+        then, other = value.args[:2]
+        if isinstance(condition, bool):
+            return self.reader(then if condition else other)
+        return lambda: self.number(then if condition() else other)
 
     def _leaf(self, name: str) -> int:
         if name not in self.leaves:
@@ -93,29 +116,43 @@ class Numbers:
         Raises:
             Unseen: something in it is not known.
         """
+        condition = self._condition(formula)
+        return condition if isinstance(condition, bool) else condition()
+
+    def _condition(self, formula: Formula) -> _Condition:
+        """Return whether a condition holds where the flags tell, else the function that tells."""
         if isinstance(formula, bool):
             return formula
         if formula[0] == "flag":
             return self.flags.get(formula[1], False)
         if formula[0] == "test":
-            return bool(self.number(formula[1]))
+            read = self.reader(formula[1])
+            return lambda: bool(read())
         if formula[0] == "not":
-            return not self.holds(formula[1])
-        first = self._maybe(formula[1])
-        if first is not None and first == (formula[0] == "or"):
-            return first
-        second = self._maybe(formula[2])
-        if second is not None and second == (formula[0] == "or"):
-            return second
-        if first is None or second is None:
-            raise Unseen("a condition")
-        return second
+            inner = self._condition(formula[1])
+            return not inner if isinstance(inner, bool) else lambda: not inner()
+        return self._condition_of_two(formula[0] == "or", self._condition(formula[1]), formula[2])
 
-    def _maybe(self, formula: Formula) -> bool | None:
-        try:
-            return self.holds(formula)
-        except Unseen:
-            return None
+    def _condition_of_two(
+        self, decisive: bool, left: bool | Callable[[], bool], second: Formula
+    ) -> bool | Callable[[], bool]:
+        """Return the condition of two of which either decides where it is ``decisive``, also if the other is unseen."""
+        if isinstance(left, bool):
+            return left if left == decisive else self._condition(second)
+        right = self._condition(second)
+        if isinstance(right, bool):
+            return right if right == decisive else left
+
+        def both() -> bool:
+            first = _maybe(left)
+            if first == decisive:
+                return decisive
+            then = right()
+            if first is None and then != decisive:
+                raise Unseen("a condition")
+            return then
+
+        return both
 
     def steps(self, loop: Loop, limit: int) -> Iterator[None]:
         """Count a loop through, stopping in each step.
@@ -149,3 +186,44 @@ class Numbers:
 def _is_null(value: Value) -> bool:
     inner = plain(value)
     return inner.op == "opaque" and inner.text in ("nullptr", "null")
+
+
+def _always(number: int) -> _Reader:
+    return lambda: number
+
+
+def _never(what: object) -> _Reader:
+    def unseen() -> NoReturn:
+        raise Unseen(str(what))
+
+    return unseen
+
+
+def _operation(op: str, operands: list[_Reader]) -> _Reader:
+    """Return the reader of an operation on numbers."""
+    if len(operands) == 2:
+        left, right = operands
+        if op in _COMPARISONS:
+            compare = _COMPARISONS[op]
+            return lambda: int(compare(left(), right()))
+        if op == "add":
+            return lambda: left() + right()
+        if op == "sub":
+            return lambda: left() - right()
+        if op == "mul":
+            return lambda: left() * right()
+
+    def folded() -> int:
+        result = fold(op, [operand() for operand in operands])
+        if result is None:
+            raise Unseen(op)
+        return int(result)
+
+    return folded
+
+
+def _maybe(condition: Callable[[], bool]) -> bool | None:
+    try:
+        return condition()
+    except Unseen:
+        return None
