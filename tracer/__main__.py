@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -10,6 +11,8 @@ def main() -> None:
     """Run the command line; exit with 0 for fine, 1 for findings, 2 for bad usage or unreadable input."""
     from tracer.errors import TracerError
 
+    # A command lives for a second and keeps what it makes; the collector would look at all of it again and again.
+    gc.set_threshold(200_000, 50, 100)
     try:
         from tracer.cli import app
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tracer.errors import NoRoute, TracerError
+from tracer.errors import TracerError
 from tracer.graph import Program
 from tracer.model import Definition, Location
-from tracer.route import DEFAULT_ENTRY, Identity, identity
+from tracer.records import dataclass
+from tracer.route import DEFAULT_ENTRY, Identity, begin, identity
 
 if TYPE_CHECKING:
     from tracer.dataflow.compare import Comparison
@@ -34,6 +34,14 @@ LISTINGS = {
     "combine": "flash_attention_2_combine",
     "backward": "flash_attention_2_backward",
     "row sums": "flash_attention_2_row_sums",
+}
+#: Of each kind of kernel function: the pass that it belongs to.
+_PASSES = {
+    "forward": FORWARD,
+    "split": FORWARD,
+    "combine": FORWARD,
+    "backward": BACKWARD,
+    "row sums": BACKWARD,
 }
 #: Of each listing: the rung of the reference kernel, and the number of the kernel in its file.
 RUNGS = {
@@ -288,28 +296,33 @@ def _many_objects() -> Iterator[None]:
 def _analyse(program: Program, algorithm: str, entry: str, reference: Reference, only: str) -> list[Analysis]:
     from tracer.dataflow.functions import backward_functions, forward_functions
 
-    functions: list[KernelFunction] = []
+    begin(program)
+    roles = [role for role in LISTINGS if only in ("", role) and algorithm in (_PASSES[role], "all")]
+    # The parsers are still busy with the checkout, so what does not depend on it comes first.
+    sides = {
+        name: _reference_side(reference, name, bool(only)) for name in dict.fromkeys(map(LISTINGS.get, roles)) if name
+    }
+    found: list[Analysis] = []
+    spare: list[Analysis] = []
+
+    def follow(functions: Iterable[KernelFunction]) -> None:
+        for function in functions:
+            if function.role in roles:
+                name = LISTINGS[function.role]
+                for analysis in _analyses(function, name, sides[name], bool(only)):
+                    (spare if function.role == "row sums" else found).append(analysis)
+
     if algorithm in (FORWARD, "all"):
-        functions += forward_functions(program, entry)
+        follow(forward_functions(program, entry))
     if algorithm in (BACKWARD, "all"):
         try:
-            functions += backward_functions(program, entry)
-        except (NoRoute, TracerError):
+            functions = backward_functions(program, entry)
+        except TracerError:
             if algorithm == BACKWARD:
                 raise
-    found: list[Analysis] = []
-    sides: dict[str, Side | None] = {}
-    spare: list[Analysis] = []
-    for function in functions:
-        if only and function.role != only:
-            continue
-        name = LISTINGS[function.role]
-        if name not in sides:
-            sides[name] = _reference_side(reference, name, bool(only))
-        for analysis in _analyses(function, name, sides[name], bool(only)):
-            (spare if function.role == "row sums" else found).append(analysis)
-    best = _best_of(spare)
-    return [*found, *best]
+            functions = ()
+        follow(functions)
+    return [*found, *_best_of(spare)]
 
 
 def _best_of(candidates: list[Analysis]) -> list[Analysis]:

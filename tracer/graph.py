@@ -71,11 +71,14 @@ class Program:
             source.close()
 
     # -- the C++ side -------------------------------------------------------------------------------------------------
-    def source(self, extension: Extension) -> CppSource:
-        """Return the C++ side of an extension; its units begin to parse in the background."""
+    def source(self, extension: Extension, *, ahead: bool = False) -> CppSource:
+        """Return the C++ side of an extension; its units begin to parse in the background.
+
+        With ``ahead``, the parsers read on below kernels and bindings while they are not asked for anything.
+        """
         number = self.extensions.index(extension)
         if number not in self._sources:
-            self._sources[number] = CppSource(self.checkout, extension, self._store)
+            self._sources[number] = CppSource(self.checkout, extension, self._store, ahead=ahead)
         return self._sources[number]
 
     def attention_extension(self, package_dir: str = "") -> Extension | None:

@@ -5,8 +5,10 @@ All of it is immutable data. The reading rooms produce it, the graph links it, t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
+
+from tracer.records import dataclass
 
 
 class Language(str, Enum):

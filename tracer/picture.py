@@ -8,12 +8,13 @@ from __future__ import annotations
 import os.path
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tracer import folding
 from tracer.errors import NameNotFound
 from tracer.model import Confidence, Definition, Edge, How, Language
+from tracer.records import dataclass
 
 if TYPE_CHECKING:
     import networkx

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from tracer.checkout import Checkout
 from tracer.errors import NoRoute
 from tracer.graph import Program, is_device
 from tracer.model import Coverage, Definition, Diagnostic, Edge, How, Language, Location
+from tracer.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +132,13 @@ def identity(checkout: Checkout) -> Identity:
     return Identity(checkout.flavour, checkout.version, checkout.commit, checkout.dirty, checkout.source, base)
 
 
+def begin(program: Program) -> None:
+    """Begin to read the extension that attention most likely lives in, in the background, down to its kernels."""
+    extension = program.attention_extension()
+    if extension is not None:
+        program.source(extension, ahead=True)
+
+
 class _Tracer:
     """One search. Functions are visited in source order, so that the plain case comes before its alternatives."""
 
@@ -141,9 +148,7 @@ class _Tracer:
 
     def trace(self, entry: str, to: str | None) -> Route:
         program = self.program
-        early = program.attention_extension()
-        if early is not None:
-            program.source(early)  # parses while Python is read
+        begin(program)  # parses while Python is read
         start = program.find(entry)
         way = self.to_the_work(start.id) if to is None else self.to_name(start, to)
         edges = tuple(way)

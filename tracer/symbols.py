@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tracer.crosscheck import BACKWARD, FORWARD, LISTINGS, Analysis, KernelCheck, Side, analyse
 from tracer.graph import Program
 from tracer.model import Definition, Location
+from tracer.records import dataclass
 from tracer.route import DEFAULT_ENTRY, Identity, identity
 
 if TYPE_CHECKING:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
 
-from tracer.crosscheck import RUNGS, make_side
+from tracer.crosscheck import RUNGS, _step_place, make_side
 from tracer.dataflow.cuda import kernels
 from tracer.dataflow.reference import Reference, ReferenceMissing
 
@@ -54,6 +55,16 @@ def test_the_other_loop_order_is_named(rung: str, listing: str, reference: Refer
     assert [finding.kind for finding in found.findings] == ["order"]
     assert "the loops are in the other order" in found.findings[0].message
     assert found.findings[0].location is not None
+
+
+def test_a_product_that_is_added_to_something_stands_where_it_is_added(reference: Reference) -> None:
+    rung, number = RUNGS["flash_attention_2_forward"]
+    found = side(reference, rung, number, "flash_attention_2_forward")
+    (step,) = [s for s in found.comparison.steps.all if s.title == "V_j is multiplied with the matrix P_ij"]
+    location = _step_place(found, step.key)
+    assert location is not None
+    line = (reference.checkout.root / location.file).read_text().splitlines()[location.line - 1]
+    assert re.search(r"\bO_i\b.*\+=.*\bP_ij\b", line), line
 
 
 def test_missing_kernels_are_said_in_one_line(tmp_path) -> None:  # type: ignore[no-untyped-def]

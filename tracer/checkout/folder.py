@@ -6,12 +6,13 @@ import os
 import posixpath
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from pathlib import Path
 
 from tracer.errors import SourceError
 from tracer.model import Location
+from tracer.records import dataclass
 
 #: Largest source file that is read, in bytes; the largest real one measured so far has a tenth of it.
 MAX_FILE_BYTES = 8 * 1024 * 1024

@@ -6,10 +6,10 @@ import ast
 import os
 import posixpath
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from tracer.errors import CheckoutError, nearest
+from tracer.records import dataclass
 
 _CUDA_SUFFIXES = (".cu", ".cuh")
 #: How deep below csrc/ the CUDA sources of an extension stand; deeper ones belong to a vendored library's own tests.

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
+
+from tracer.records import dataclass
 
 #: Sections that apply to fetching an archive; a later one overrides an earlier one.
 _SECTIONS = ("global", "download")

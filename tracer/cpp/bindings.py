@@ -7,10 +7,10 @@ other: ``m.def("fwd", &mha_fwd)``, ``m.impl("fwd", …)``, in pybind11's form an
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tracer.cpp.convert import Unit
 from tracer.cpp.tree import Node, walk
+from tracer.records import dataclass
 
 _PYBIND = "flashtracer_pybind_"
 _LIBRARY_IMPL = "flashtracer_library_impl_"

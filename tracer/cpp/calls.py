@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tracer.cpp.convert import Unit
 from tracer.cpp.library import RUNS_OPERATOR_OF, STARTERS
@@ -19,6 +19,7 @@ from tracer.cpp.template_arguments import TemplateArguments
 from tracer.cpp.tree import Function, Node, TypeRef
 from tracer.cpp.types import Instance, TypeReader, Types, Where, join, unknown
 from tracer.model import Confidence, How, Outcome
+from tracer.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

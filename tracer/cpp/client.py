@@ -75,8 +75,11 @@ class _Process:
 class Parser:
     """One unit in a parser process of its own. The parse runs while the tracer does other things."""
 
-    def __init__(self, checkout: Checkout, plan: UnitPlan) -> None:
-        """Start the process and the parse; :meth:`outline` waits for it."""
+    def __init__(self, checkout: Checkout, plan: UnitPlan, *, ahead: bool = False) -> None:
+        """Start the process and the parse; :meth:`outline` waits for it.
+
+        With ``ahead``, the process reads on below kernels and bindings while it is not asked for anything.
+        """
         self.checkout, self.plan = checkout, plan
         self._process = _Process()
         self._waiting = True
@@ -84,7 +87,7 @@ class Parser:
         arguments = [*plan.arguments]
         arguments += [f"-I{os.path.join(root, folder)}" for folder in plan.include_dirs]
         arguments += ["-isystem", str(STUBS), "-include", str(STUBS / "flashtracer" / "prelude.h")]
-        self._parse = ("parse", root, plan.main, plan.text, tuple(arguments), plan.files, plan.edited)
+        self._parse = ("parse", root, plan.main, plan.text, tuple(arguments), plan.files, plan.edited, ahead)
         self._process.send(self._parse)
 
     def outline(self) -> Any:
@@ -144,7 +147,7 @@ class Parser:
         for file in leaves_first(self.checkout, self.plan.files):
             process = _Process()
             try:
-                process.send(("parse", self._parse[1], file, None, *self._parse[4:]))
+                process.send(("parse", self._parse[1], file, None, *self._parse[4:-1], False))
                 answered = process.receive()[0] == "ok"
                 if answered:
                     process.send(("bodies", None, False))

@@ -6,7 +6,7 @@ relative to the checkout.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tracer.records import dataclass
 
 Place = tuple[str, int, int, int]
 ITS_OWN_NAME = "flashtracer_extension"  # what TORCH_EXTENSION_NAME stands for in the stub headers

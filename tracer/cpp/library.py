@@ -5,7 +5,7 @@ Names are the documented ones, with their namespaces.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tracer.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from tracer.cpp.tree import Function, Node, TypeRef
+from tracer.records import dataclass
 
 _RECORDED = frozenset("call construct launch name variable alias cast list return".split())
 _OPENS_SCOPE = frozenset("block lambda for for_range if while".split())

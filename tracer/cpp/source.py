@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from tracer.checkout import Checkout
@@ -27,6 +27,7 @@ from tracer.model import (
     Outcome,
     Target,
 )
+from tracer.records import dataclass
 
 _CLASHES = ("redefinition of", "duplicate", "explicit specialization of")
 _LITERAL = re.compile(r"\d+|true|false")
@@ -51,7 +52,7 @@ class Binding:
 class _UnitReader:
     """One unit: from the cache where it is known, from a parser process where not."""
 
-    def __init__(self, checkout: Checkout, plan: UnitPlan, store: Store) -> None:
+    def __init__(self, checkout: Checkout, plan: UnitPlan, store: Store, ahead: bool) -> None:
         self.checkout, self.plan, self.store = checkout, plan, store
         kept = store.load(plan.key)
         self.outline_data = kept["outline"] if kept else None
@@ -64,7 +65,7 @@ class _UnitReader:
         self.declarations_sent: int | None = None  # how many the running process has told; None before the first
         self.known_deep: set[int] = set(kept["deep"]) if kept else set()
         self.changed = False
-        self.parser: Parser | None = None if kept else Parser(checkout, plan)
+        self.parser: Parser | None = None if kept else Parser(checkout, plan, ahead=ahead)
         self._outline: OutlineFact | None = None
         self._bodies: dict[int, BodyFact] = {}
         self._trees: dict[int, tuple[Node, ...]] = {}
@@ -185,12 +186,15 @@ class CppSource:
     Ids are ``c++:<extension>:<USR>``, so that functions of the same name in two extensions stay two functions.
     """
 
-    def __init__(self, checkout: Checkout, extension: Extension, store: Store) -> None:
-        """Start reading: units that the cache does not know begin to parse at once, in processes of their own."""
-        self.checkout, self.extension, self.store = checkout, extension, store
+    def __init__(self, checkout: Checkout, extension: Extension, store: Store, *, ahead: bool = False) -> None:
+        """Start reading: units that the cache does not know begin to parse at once, in processes of their own.
+
+        With ``ahead``, they read on below kernels and bindings while they are not asked for anything.
+        """
+        self.checkout, self.extension, self.store, self.ahead = checkout, extension, store, ahead
         folder = posixpath.dirname(extension.sources[0]) if extension.sources else ""
         self.prefix = f"c++:{extension.name}@{folder or '.'}:"
-        self._readers = [_UnitReader(checkout, plan, store) for plan in plan_units(checkout, extension)]
+        self._readers = [_UnitReader(checkout, plan, store, ahead) for plan in plan_units(checkout, extension)]
         self._indexed = False
         self._functions: dict[str, tuple[_UnitReader, FunctionFact]] = {}
         self._declared: dict[str, FunctionFact] = {}
@@ -233,7 +237,7 @@ class CppSource:
                 reader.close()
                 self._readers.remove(reader)
                 plans = (*plan_units(self.checkout, rest), *apart(self.checkout, self.extension, sorted(clashing)))
-                self._readers += [_UnitReader(self.checkout, plan, self.store) for plan in plans]
+                self._readers += [_UnitReader(self.checkout, plan, self.store, self.ahead) for plan in plans]
 
     def _originals_first(self) -> None:
         """Order units that offer the same names to Python, of which a build takes one.

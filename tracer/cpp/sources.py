@@ -12,7 +12,6 @@ import json
 import posixpath
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from tracer.checkout import Checkout
 from tracer.cpp import instantiations
 from tracer.errors import SourceError
 from tracer.extensions import Extension
+from tracer.records import dataclass
 
 STUBS = Path(__file__).parent / "stubs"
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^">\n]+)[">]', re.MULTILINE)

@@ -57,8 +57,9 @@ expressions
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from tracer.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from tracer.cpp import slices
 from tracer.cpp.library import CONDITIONAL_TYPES, RETURNS_ARGUMENT
 from tracer.cpp.scopes import Local
 from tracer.cpp.tree import Function, Node, TypeRef
+from tracer.records import dataclass
 
 if TYPE_CHECKING:
     from tracer.cpp.convert import Unit

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from tracer.cpp.bindings import read_bindings
@@ -91,6 +92,22 @@ class UnitFacts:
         if key not in self.bodies:
             self.bodies[key] = self.unit.body(key)
         return self.bodies[key]
+
+    def ahead(self) -> Iterator[None]:
+        """Read what the functions behind the bindings and the kernels reach, a function between two yields."""
+        bound = [key for b in read_bindings(self.unit) for usr in b.usrs for key in self.unit.by_usr.get(usr, ())]
+        kernels = [f.key for f in self.unit.functions if "global" in f.attributes]
+        for root in (*bound, *kernels):
+            waiting, seen = [root], set[int]()
+            while waiting:
+                key = waiting.pop()
+                if key not in seen and self.unit.functions[key].defined:
+                    seen.add(key)
+                    calls = self.body(key).calls
+                    waiting += [k for call in calls for f in call.found for k in self.unit.by_usr.get(f.usr, ())]
+                    yield
+            self.primitives((root,))
+            yield
 
     def tables(self) -> Tables:
         """Return what the trees of this unit refer to; complete only for the bodies read so far."""

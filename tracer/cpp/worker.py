@@ -6,12 +6,18 @@ Started as ``python -m tracer.cpp.worker``; reads requests from standard input a
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
+import select
 import sys
 import threading
-from typing import IO, Any
+from collections.abc import Iterator
+from typing import IO, TYPE_CHECKING, Any
 
 from tracer.cpp.wire import plain, plain_tables, receive, send
+
+if TYPE_CHECKING:
+    from tracer.cpp.unit_facts import UnitFacts
 
 _STACK_BYTES = 512 * 1024 * 1024  # for expressions nested as deeply as the parser itself accepts
 _RECURSION_LIMIT = 100_000
@@ -20,9 +26,9 @@ _RECURSION_LIMIT = 100_000
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Answer requests until the other side closes the pipe.
 
-    A request is a tuple beginning with its name: ``parse`` with root, main file, text, arguments, own files and edited
-    files; ``bodies`` with keys and whether to follow their calls; ``tree`` with a key; ``primitives`` with keys;
-    ``tables``; ``declarations`` with how many are known.
+    A request is a tuple beginning with its name: ``parse`` with root, main file, text, arguments, own files, edited
+    files and whether to read ahead; ``bodies`` with keys and whether to follow their calls; ``tree`` with a key;
+    ``primitives`` with keys; ``tables``; ``declarations`` with how many are known.
     An answer is ``("ok", data)`` or ``("error", kind, message)``.
     """
     from tracer.cpp.convert import Unit
@@ -31,15 +37,17 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     from tracer.errors import TracerError
 
     facts: UnitFacts | None = None
+    ahead: Iterator[None] = iter(())
     while True:
         try:
+            _work_until_asked(requests, ahead)
             request = receive(requests)
         except EOFError:
             return
         try:
             answer: Any
             if request[0] == "parse":
-                _, root, main, text, arguments, own_files, edited = request
+                _, root, main, text, arguments, own_files, edited, is_ahead = request
                 path = os.path.join(root, main)
                 clang = load()
                 texts = {os.path.join(root, file): content for file, content in edited}
@@ -51,6 +59,7 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
                     continue
                 facts = UnitFacts(Unit(clang, handle, root, own_files))
                 answer = plain(facts.outline())
+                ahead = facts.ahead() if is_ahead else ahead
             elif facts is None:
                 raise TracerError("nothing is parsed yet")
             elif request[0] == "bodies":
@@ -75,8 +84,23 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
             return
 
 
+def _work_until_asked(requests: IO[bytes], ahead: Iterator[None]) -> None:
+    """Do what will be asked for later, piece by piece, while nothing is asked for.
+
+    The other side waits for each answer before it asks again, so the stream itself never holds a request back.
+    """
+    if sys.platform == "win32":  # pipes cannot be looked into there
+        return
+    while not select.select([requests], [], [], 0)[0]:
+        try:
+            next(ahead)
+        except (StopIteration, RecursionError):  # what is nested too deeply is told when it is asked for
+            return
+
+
 def main() -> None:
     """Serve on the standard streams, in a thread with a deep stack."""
+    gc.disable()  # a unit's nodes live as long as the process, and there are too many to look at again and again
     requests = os.fdopen(os.dup(0), "rb")
     answers = os.fdopen(os.dup(1), "wb")
     # Nothing else may write into the answers, and libclang reports its own crashes on standard error.

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import product
+
+from tracer.records import dataclass
 
 _ORDER = {"s": 0, "i": 1, "j": 2, "d": 3}
 

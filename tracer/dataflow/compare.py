@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 
 from tracer.dataflow.diagnose import Diagnosis, Finding
@@ -15,6 +15,7 @@ from tracer.dataflow.match import BUDGET, Match, Matcher
 from tracer.dataflow.names import plain
 from tracer.dataflow.steps import Step, Steps
 from tracer.dataflow.terms import Term, Terms
+from tracer.records import dataclass
 
 AGREES, DIFFERS, NOT_REACHED = "agrees", "differs", "not reached"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 from tracer.dataflow.arrays import Array, filled, ratio
@@ -13,6 +13,7 @@ from tracer.dataflow.diagnose import Diagnosis, Finding
 from tracer.dataflow.evaluate import Evaluation, Problem, Unknown, random_tiles
 from tracer.dataflow.ir import Value
 from tracer.dataflow.terms import Term, Terms
+from tracer.records import dataclass
 
 #: From the name of a member of the kernel's argument struct to the value that the host passes.
 Passed = Callable[[str], "float | None"]

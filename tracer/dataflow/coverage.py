@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 from tracer.dataflow.compare import Comparison
 from tracer.dataflow.diagnose import Finding
@@ -18,6 +17,7 @@ from tracer.dataflow.ir import Formula, Loop, Storage, Value, flags_of
 from tracer.dataflow.match import main_loops
 from tracer.dataflow.names import plain
 from tracer.dataflow.numbers import Numbers, Unseen
+from tracer.records import dataclass
 
 #: (rows of a Q tile, rows of a K/V tile) to try.
 _TILES = ((64, 64), (64, 32))

@@ -7,13 +7,13 @@ that is missing, swapped or superfluous, the place in the kernel, and the calls 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import permutations
 
 from tracer.dataflow.match import Match, Matcher
 from tracer.dataflow.steps import Steps
 from tracer.dataflow.terms import COMMUTATIVE, Term, Terms
 from tracer.model import Location
+from tracer.records import dataclass
 
 _SILENT = frozenset(("set", "select", "phi", "copy", "convert", "input"))
 _STRICT_BUDGET = 3000

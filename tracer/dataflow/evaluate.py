@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tracer.dataflow.arrays import Array, elementwise, filled, multiplied, reduced, row_axes, scalar
 from tracer.dataflow.ir import Formula, Loop, Value
 from tracer.dataflow.names import plain
 from tracer.dataflow.terms import Term, Terms
+from tracer.records import dataclass
 
 #: Which axes the tile of an input has, by the name that the listings give it.
 AXES = {

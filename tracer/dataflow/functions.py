@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from tracer.cpp.source import CppSource
 from tracer.errors import NameNotFound, NoRoute
 from tracer.graph import Program, is_device
 from tracer.model import Definition, How, Language
+from tracer.records import dataclass
 from tracer.route import DEFAULT_ENTRY, Route, trace
 
 FORWARD, SPLIT, COMBINE, BACKWARD, ROW_SUMS = "forward", "split", "combine", "backward", "row sums"

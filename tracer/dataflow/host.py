@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
 from tracer.cpp.source import CppSource
 from tracer.cpp.tree import walk
@@ -13,6 +12,7 @@ from tracer.dataflow.ir import Formula, Value
 from tracer.dataflow.names import plain
 from tracer.errors import TracerError
 from tracer.model import Location
+from tracer.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

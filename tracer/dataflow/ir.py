@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from tracer.dataflow.state import Opening, State
 from tracer.errors import TracerError
 from tracer.model import Location
+from tracer.records import dataclass
 
 #: A place in a source, as its front end knows it; :meth:`Graph.location` makes a Location of it when asked.
 Site = Any

@@ -7,10 +7,9 @@ by or whose logarithm is taken, must be complete.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tracer.dataflow.ir import Graph, Value
 from tracer.dataflow.terms import Terms
+from tracer.records import dataclass
 
 #: How much of a row a value knows: nothing that was reduced, one thread's share, the whole row.
 ELEMENT, SHARE, COMPLETE = 0, 1, 2

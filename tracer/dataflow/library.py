@@ -7,7 +7,8 @@ CuTe, PyTorch; a kernel that uses another name leaves a ``call`` in the flow, wh
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from tracer.records import dataclass
 
 CUDA_MATH = "CUDA C++ Programming Guide, Mathematical Functions"
 CUDA_WARP = "CUDA C++ Programming Guide, Warp Shuffle Functions"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from tracer.dataflow.ir import Formula, Graph, Loop, Ref, Site, Storage, Value
 from tracer.errors import TracerError
 from tracer.model import Location
+from tracer.records import dataclass
 
 _BINARY = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.MatMult: "matmul"}
 _FUNCTIONS = {"exp": "exp", "log": "log", "maximum": "max", "minimum": "min", "tanh": "tanh", "abs": "abs"}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from tracer.cpp import slices
 from tracer.cpp.source import CppSource
 from tracer.cpp.tree import Class, Declaration, Node, Tables, TypeRef
 from tracer.model import Location
+from tracer.records import dataclass
 
 _SCALARS = re.compile(
     r"(?:const |volatile )*(?:unsigned |signed )?(?:int|long|long long|short|char|bool|float|double|"

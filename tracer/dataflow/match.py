@@ -8,11 +8,12 @@ step has in its first iteration.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import permutations
 
 from tracer.dataflow.ir import Loop, Value
 from tracer.dataflow.terms import COMMUTATIVE, Term, Terms
+from tracer.records import dataclass
 
 #: Pairs of terms that one matching may look at.
 BUDGET = 200_000

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from tracer.cpp.source import CppSource
@@ -13,6 +12,7 @@ from tracer.dataflow.frames import Closure, Frame, Object, Thing, Type
 from tracer.dataflow.ir import Formula, Graph, Ref, Site, Storage, Value, negated, plain
 from tracer.dataflow.lookup import Lookup
 from tracer.model import Location
+from tracer.records import dataclass
 
 #: Operators of C++ by the name of their operation here.
 OPERATORS = {

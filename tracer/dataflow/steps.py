@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tracer.dataflow.terms import Term, Terms
 from tracer.model import Location
+from tracer.records import dataclass
 
 _SIGNS = {"add": " + ", "mul": " · ", "sub": " − ", "div": " / ", "matmul": " @ "}
 

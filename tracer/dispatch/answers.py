@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tracer.errors import TracerError
 from tracer.model import Location
+from tracer.records import dataclass
 
 
 class Unsupported(TracerError):

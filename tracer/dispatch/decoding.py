@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from tracer.dispatch.answers import Device, Unsupported
 from tracer.dispatch.gpus import devices
@@ -16,6 +16,7 @@ from tracer.dispatch.values import NamedType, Value
 from tracer.errors import TracerError
 from tracer.graph import Program
 from tracer.model import Location
+from tracer.records import dataclass
 
 _ELEMENTS = {"half_t": "fp16", "bfloat16_t": "bf16", "float_e4m3_t": "fp8", "float_e5m2_t": "fp8 e5m2", "float": "fp32"}
 

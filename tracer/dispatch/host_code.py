@@ -6,7 +6,6 @@ Everything is read when it is first needed and kept for the next call.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
 from tracer.cpp import CppSource, slices
@@ -14,6 +13,7 @@ from tracer.cpp.tree import Class, Declaration, Node, TypeRef
 from tracer.dispatch.answers import Unsupported
 from tracer.errors import TracerError
 from tracer.model import Definition, Diagnostic, Location
+from tracer.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

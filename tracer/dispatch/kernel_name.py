@@ -7,9 +7,9 @@ demangler with ``(int)128, (bool)0``. All become one :class:`KernelName`.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from tracer.errors import TracerError
+from tracer.records import dataclass
 
 
 class KernelNameError(TracerError):

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 import struct
-from dataclasses import dataclass
 from functools import lru_cache
 
 from tracer.dispatch.answers import Unsupported
+from tracer.records import dataclass
 
 # Rank of the usual arithmetic conversions, width in bits, signed. Widths are those of 64-bit Linux.
 _INTEGERS: dict[str, tuple[int, int, bool]] = {

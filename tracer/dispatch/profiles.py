@@ -10,11 +10,11 @@ import csv
 import gzip
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tracer.errors import TracerError
+from tracer.records import dataclass
 
 _SQLITE_HEAD = b"SQLite format 3\0"
 _SCALE = {"ns": 1.0, "nsecond": 1.0, "us": 1e3, "usecond": 1e3, "ms": 1e6, "msecond": 1e6, "s": 1e9, "second": 1e9}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NoReturn
 
 from tracer.dispatch.answers import Decision, Device, Refusal, Unsupported
@@ -17,6 +17,7 @@ from tracer.dispatch.models.torch import Tensor as PythonTensor
 from tracer.dispatch.python_models import BUILTINS, FUNCTIONS, METHODS, attribute, subscript
 from tracer.graph import Program
 from tracer.model import Definition, How, Location, Outcome, Target
+from tracer.records import dataclass
 
 _STATEMENTS = 100_000
 

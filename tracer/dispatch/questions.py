@@ -6,7 +6,7 @@ Entries of different releases and levels name the same thing differently; the ta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tracer.dispatch.answers import Argument, Call, Device, Outcome, Prediction, Tensor
 from tracer.dispatch.models.torch import Tensor as TensorObject
@@ -14,6 +14,7 @@ from tracer.dispatch.python_side import BoundCall, PythonRefusal, PythonRunner
 from tracer.dispatch.query import Dispatcher
 from tracer.errors import NameNotFound, TracerError
 from tracer.graph import Program
+from tracer.records import dataclass
 
 DTYPES = {
     "fp16": "Half", "half": "Half", "float16": "Half", "bf16": "BFloat16", "bfloat16": "BFloat16", "fp32": "Float",

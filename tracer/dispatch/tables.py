@@ -7,7 +7,7 @@ head dimension, dtype, mask and dropout on one class of GPU.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tracer.dispatch.answers import Device, Launch, Unsupported
 from tracer.dispatch.gpus import devices
@@ -17,6 +17,7 @@ from tracer.dispatch.questions import Question, ask
 from tracer.errors import NameNotFound, TracerError
 from tracer.graph import Program
 from tracer.model import Location
+from tracer.records import dataclass
 
 _STEP, _LARGEST = 8, 512  # head dimensions that are tried: torch tensors of 16-bit numbers come in multiples of 8
 _MASKS: tuple[tuple[str, dict[str, object]], ...] = (

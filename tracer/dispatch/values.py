@@ -7,10 +7,10 @@ pointers, structs, sequences, functions and types.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tracer.dispatch.numbers import Number
+from tracer.records import dataclass
 
 if TYPE_CHECKING:
     from tracer.cpp.tree import Node

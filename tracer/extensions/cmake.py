@@ -9,12 +9,13 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tracer.checkout import Checkout
 from tracer.extensions.files import UNIT_SUFFIXES, describe, find_files, find_folders, inside
 from tracer.extensions.model import Extension
 from tracer.model import Diagnostic, Location
+from tracer.records import dataclass
 
 _TOKEN = re.compile(
     r"""(?P<bracket>\#?\[(?P<eq>=*)\[.*?\](?P=eq)\])|(?P<comment>\#[^\n]*)|"(?P<quoted>(?:\\.|[^"\\])*)"

@@ -6,9 +6,9 @@ import glob
 import os
 import posixpath
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from tracer.checkout import Checkout
+from tracer.records import dataclass
 
 #: Suffixes of translation units, as compilers know them.
 UNIT_SUFFIXES = (".cu", ".cpp", ".cc", ".cxx", ".c", ".hip")

@@ -11,7 +11,7 @@ import ast
 import itertools
 import posixpath
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -31,6 +31,7 @@ from tracer.extensions.values import (
     product,
     union,
 )
+from tracer.records import dataclass
 
 _MAX_DEPTH = 60
 

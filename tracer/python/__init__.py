@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tracer.errors import NameNotFound, SourceError
 from tracer.model import CallSite, Definition, Diagnostic, How, Target
@@ -20,6 +20,7 @@ from tracer.python.registrations import IMPLEMENTING, Registration, Registration
 from tracer.python.resolve import Resolver
 from tracer.python.sites import Sites
 from tracer.python.syntax import Scope, too_deep
+from tracer.records import dataclass
 
 __all__ = ["PythonFacts", "PythonSource", "Registration"]
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from tracer.model import Location
 from tracer.python.conditions import UNDECIDED, fold
 from tracer.python.syntax import Scope
+from tracer.records import dataclass
 
 
 class Bound(Enum):

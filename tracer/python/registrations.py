@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from tracer.model import Location
 from tracer.python.flow import Env, arguments_of
 from tracer.python.resolve import Resolver
 from tracer.python.syntax import Module, Scope
 from tracer.python.values import Kind, Value
+from tracer.records import dataclass
 
 IMPLEMENTING = frozenset({"custom_op", "triton_op", "impl", "register_kernel"})
 _VERBS = IMPLEMENTING | {"register_fake", "impl_abstract", "register_autograd", "register_vmap"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tracer.model import CallSite, Confidence, How, Location, Outcome, Target
 from tracer.python.files import Files
@@ -13,6 +13,7 @@ from tracer.python.registrations import Registrations
 from tracer.python.resolve import Resolver
 from tracer.python.syntax import Scope
 from tracer.python.values import Kind, Value
+from tracer.records import dataclass
 
 _OPERATORS = "torch.ops."
 

@@ -6,10 +6,11 @@ import ast
 import re
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tracer.errors import SourceError
 from tracer.model import Definition, Language, Location
+from tracer.records import dataclass
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 MODULE_SCOPE = "<module>"

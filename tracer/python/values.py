@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
 from tracer.model import Confidence, How, Location
+from tracer.records import dataclass
 
 
 class Kind(Enum):

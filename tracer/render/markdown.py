@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from tracer.model import Confidence, Definition, Location
 from tracer.picture import kernel_label
+from tracer.records import dataclass
 from tracer.render import templates, wording
 from tracer.render.escape import Markdown, code, link, words
 from tracer.route import Route

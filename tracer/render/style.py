@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tracer.model import Language
+from tracer.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

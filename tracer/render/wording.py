@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os.path
 from collections import Counter
-from dataclasses import dataclass
 
 from tracer.folding import folded_place
 from tracer.model import Confidence, Coverage, Definition, Diagnostic, Edge, How, Language, Location
 from tracer.picture import kernel_label
+from tracer.records import dataclass
 from tracer.render.escape import visible
 from tracer.route import Branch, Identity, Route, Step
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from tracer.errors import NameNotFound
+from tracer.records import dataclass
 from tracer.traffic import flash1, flash2, naive, simulate
 from tracer.traffic.complexity import Bounds, bounds
 from tracer.traffic.counting import Convention, convention

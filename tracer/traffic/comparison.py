@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
+from tracer.records import dataclass
 from tracer.traffic.answer import IoRow
 from tracer.traffic.counts import LaunchBytes
 from tracer.traffic.measured import Measurement, MeasurementError, short_names

@@ -5,8 +5,7 @@ All in elements of one head, as the papers have them; multiply by bytes per elem
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tracer.records import dataclass
 from tracer.traffic.shapes import InvalidShape, Shape
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tracer.errors import NameNotFound
+from tracer.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

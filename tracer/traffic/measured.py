@@ -6,9 +6,9 @@ import csv
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from tracer.errors import MissingTool, TracerError
+from tracer.records import dataclass
 
 DRAM = "dram__bytes.sum"
 DRAM_PARTS = ("dram__bytes_read.sum", "dram__bytes_write.sum")

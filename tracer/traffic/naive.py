@@ -7,8 +7,7 @@ each operand were read once; inside a product the library tiles again, which nob
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tracer.records import dataclass
 from tracer.traffic.counting import Convention
 from tracer.traffic.counts import Access, Kind, Reuse
 from tracer.traffic.shapes import Shape

@@ -6,8 +6,7 @@ Two versions of the figure circulate.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tracer.records import dataclass
 from tracer.traffic.answer import rows
 from tracer.traffic.shapes import Shape, Tile
 

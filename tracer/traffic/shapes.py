@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tracer.errors import TracerError
+from tracer.records import dataclass
 
 #: Bytes of one element of Q, K and V.
 ELEMENT_BYTES = {"fp16": 2, "bf16": 2, "fp32": 4}

@@ -11,8 +11,8 @@ halves that may both hold a tile; no other work on the GPU.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
+from tracer.records import dataclass
 from tracer.traffic import naive
 from tracer.traffic.cache import ReadCache, SumCache
 from tracer.traffic.counting import Convention

@@ -7,8 +7,8 @@ grid. Blocks that start together and walk the same tiles stay together, so they 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
+from tracer.records import dataclass
 from tracer.traffic.cache import ReadCache, SumCache
 from tracer.traffic.counts import Reuse
 

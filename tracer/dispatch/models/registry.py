@@ -7,11 +7,11 @@ what the engine runs in place of the library's code.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tracer.cpp.tree import Node
 from tracer.dispatch.values import Value
+from tracer.records import dataclass
 
 if TYPE_CHECKING:
     from tracer.dispatch.engine import Engine
