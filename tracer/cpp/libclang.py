@@ -146,6 +146,8 @@ class LibClang:
                 f"libclang at {path} cannot be used ({error}); reinstall it with: pip install 'libclang>=18.1.1,<19'"
             ) from None
         self.f: Any = library
+        self._children: list[CXCursor] = []
+        self._visitor = VISITOR(self._visit)
 
     def text(self, string: CXString) -> str:
         """Return a libclang string as ``str`` and release it."""
@@ -156,15 +158,13 @@ class LibClang:
 
     def children(self, cursor: CXCursor) -> list[CXCursor]:
         """Return the direct children of ``cursor`` in libclang's order."""
-        found: list[CXCursor] = []
-        append = found.append
-
-        def visit(child: CXCursor, _parent: CXCursor, _data: object) -> int:
-            append(child)
-            return 1  # continue with the next sibling
-
-        self.f.clang_visitChildren(cursor, VISITOR(visit), None)
+        found = self._children = []
+        self.f.clang_visitChildren(cursor, self._visitor, None)
         return found
+
+    def _visit(self, child: CXCursor, _parent: CXCursor, _data: object) -> int:
+        self._children.append(child)
+        return 1  # continue with the next sibling
 
     def file_position(self, location: CXSourceLocation) -> tuple[int, int, int, int]:
         """Return (file, line, column, byte offset) of where the text of ``location`` stands.

@@ -119,11 +119,12 @@ def walk(node: Node) -> Iterator[Node]:
     stack = [node]
     while stack:
         current = stack.pop()
-        if id(current) in seen:
-            continue
-        seen.add(id(current))
-        yield current
-        stack.extend(reversed(current.children))
+        identity = id(current)
+        if identity not in seen:
+            seen.add(identity)
+            yield current
+            if current.children:
+                stack += current.children[::-1]
 
 
 @dataclass(frozen=True, slots=True)

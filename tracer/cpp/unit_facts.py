@@ -10,7 +10,7 @@ from tracer.cpp.bindings import read_bindings
 from tracer.cpp.calls import Call, CallReader
 from tracer.cpp.convert import Unit
 from tracer.cpp.facts import BindingFact, BodyFact, CallFact, FoundFact, FunctionFact, OutlineFact, Place
-from tracer.cpp.tree import Node, Tables, to_plain, walk
+from tracer.cpp.tree import Function, Node, Tables, to_plain, walk
 from tracer.model import Outcome
 
 _EXPONENTIALS = frozenset("exp2f expf __expf exp exp2 ex2 ex2_approx fast_exp exp2f_approx hexp2 h2exp2".split())
@@ -32,6 +32,7 @@ class UnitFacts:
         # Most bodies need no inference about template parameters, which is the costly part.
         self.plain_reader = CallReader(unit, self.tree, infer=False)
         self._facts: dict[int, BodyFact] = {}
+        self._calls: dict[int, tuple[tuple[Call, ...], bool]] = {}
 
     def outline(self) -> OutlineFact:
         """Return what the unit declares."""
@@ -69,11 +70,22 @@ class UnitFacts:
         if node is None:
             return BodyFact((), ())
         function = self.unit.functions[key]
-        calls = self.plain_reader.calls(function)
-        if self.plain_reader.missed:
+        calls, is_complete = self._plain_calls(function)
+        if not is_complete:
             calls = self.reader.calls(function)
         does = _does(node, calls) | self._done_by_objects(node, self.plain_reader)
         return BodyFact(tuple(self._call(call) for call in calls), tuple(sorted(does)))
+
+    def _plain_calls(self, function: Function) -> tuple[tuple[Call, ...], bool]:
+        """Return the call sites that show without inference, and whether those are all there is to know."""
+        known = self._calls.get(function.key)
+        if known is None:
+            calls = self.plain_reader.calls(function)
+            known = self._calls[function.key] = calls, not self.plain_reader.missed
+        return known
+
+    def _calls_by(self, reader: CallReader, function: Function) -> tuple[Call, ...]:
+        return self._plain_calls(function)[0] if reader is self.plain_reader else reader.calls(function)
 
     def _done_by_objects(self, body: Node, reader: CallReader) -> set[str]:
         """Name the primitives of the function objects that a body makes and hands on: their callee will use them."""
@@ -84,7 +96,7 @@ class UnitFacts:
                 for key in self.unit.by_usr.get(usr, ()) if name == "operator()" else ():
                     operator = self.tree(key)
                     if operator is not None:
-                        found |= _does(operator, reader.calls(self.unit.functions[key]))
+                        found |= _does(operator, self._calls_by(reader, self.unit.functions[key]))
         return found
 
     def tree(self, key: int) -> Node | None:
@@ -161,7 +173,7 @@ class UnitFacts:
             node = self.tree(key) if key not in own and self.unit.functions[key].defined else None
             if node is None:
                 continue
-            calls = reader.calls(self.unit.functions[key])
+            calls = self._calls_by(reader, self.unit.functions[key])
             own[key] = _does(node, calls) | self._done_by_objects(node, reader)
             callees[key] = {k for call in calls for f in call.found for k in self.unit.by_usr.get(f.usr, ())}
             waiting += callees[key]

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import marshal
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
+from functools import cache
 from typing import IO, Any
 
 from tracer.cpp.facts import BindingFact, BodyFact, CallFact, FoundFact, FunctionFact, OutlineFact
@@ -17,13 +18,22 @@ _LENGTH_BYTES = 8
 
 def plain(value: Any) -> Any:
     """Turn facts into nested tuples."""
-    if is_dataclass(value):
-        return tuple([plain(getattr(value, field.name)) for field in fields(value)])
-    if isinstance(value, tuple | list):
-        return tuple([plain(item) for item in value])
-    if isinstance(value, dict):
+    kind = value.__class__
+    if kind in _ATOMS:
+        return value
+    if kind is tuple or kind is list:
+        return tuple([item if item.__class__ in _ATOMS else plain(item) for item in value])
+    if kind is dict:
         return {key: plain(item) for key, item in value.items()}
-    return value
+    return tuple([plain(getattr(value, name)) for name in _names_of(kind)])
+
+
+_ATOMS = frozenset((str, int, bool, float, type(None)))
+
+
+@cache
+def _names_of(kind: Any) -> tuple[str, ...]:
+    return tuple([field.name for field in fields(kind)])
 
 
 def outline(data: Any) -> OutlineFact:

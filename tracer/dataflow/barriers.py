@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tracer.dataflow.diagnose import Finding
-from tracer.dataflow.ir import Event, Formula, Graph, Loop, Storage, decided
+from tracer.dataflow.ir import Event, Formula, Graph, Loop, Storage
 
 
 def barrier_findings(graph: Graph, flags: dict[str, bool], loops: list[Loop]) -> list[Finding]:
@@ -19,7 +19,7 @@ def barrier_findings(graph: Graph, flags: dict[str, bool], loops: list[Loop]) ->
         flags: compile-time flags; what is not named is off.
         loops: the loops over tiles.
     """
-    events = [event for event in graph.events if _happens(event, flags)]
+    events = _happening(graph.events, flags)
     is_asynchronous = any(event.kind == "wait" for event in events)
     if not any(event.kind == "block" for event in graph.events) and not any(e.kind == "write" for e in events):
         return []
@@ -58,14 +58,35 @@ def barrier_findings(graph: Graph, flags: dict[str, bool], loops: list[Loop]) ->
     return list(found.values())
 
 
-def _happens(event: Event, flags: dict[str, bool]) -> bool:
-    return all(_holds(formula, flags) is not False for formula in event.path)
+def _happening(events: list[Event], flags: dict[str, bool]) -> list[Event]:
+    """Return the events that can happen under some flags. Many events share one path, which is asked once."""
+    possible: dict[int, bool] = {}
+    found = []
+    for event in events:
+        path = id(event.path)
+        if path not in possible:
+            possible[path] = all(_truth(formula, flags) is not False for formula in event.path)
+        if possible[path]:
+            found.append(event)
+    return found
 
 
-def _holds(formula: Formula, flags: dict[str, bool]) -> Formula:
-    from tracer.dataflow.ir import flags_of
-
-    return decided(formula, {**dict.fromkeys(flags_of(formula), False), **flags})
+def _truth(formula: Formula, flags: dict[str, bool]) -> bool | None:
+    """Tell whether a formula holds; None where a test at run time decides."""
+    if isinstance(formula, bool):
+        return formula
+    if formula[0] == "flag":
+        return flags.get(formula[1], False)
+    if formula[0] == "test":
+        return None
+    left = _truth(formula[1], flags)
+    if formula[0] == "not":
+        return None if left is None else not left
+    decisive = formula[0] == "or"
+    if left is decisive:
+        return decisive
+    right = _truth(formula[2], flags)
+    return right if right is decisive or left is not None else None
 
 
 def _twice(events: list[Event], loops: set[int]) -> Iterator[Event]:

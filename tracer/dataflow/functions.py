@@ -81,19 +81,22 @@ def backward_functions(program: Program, entry: str = DEFAULT_ENTRY) -> tuple[Ke
 _routes: WeakKeyDictionary[Program, dict[str, Route]] = WeakKeyDictionary()
 
 
-def _route(program: Program, entry: str) -> Route:
+def _route(program: Program, entry: str | Definition) -> Route:
     """Return a route, found once for each program: forward and backward both begin with the forward's."""
     known = _routes.setdefault(program, {})
-    if entry not in known:
-        known[entry] = trace(program, entry)
-    return known[entry]
+    name = entry.id if isinstance(entry, Definition) else entry
+    if name not in known:
+        known[name] = trace(program, entry)
+    return known[name]
 
 
-def _backward_entry(program: Program, entry: str) -> str:
+def _backward_entry(program: Program, entry: str) -> Definition:
+    """Return what autograd runs for the backward pass of the function on a forward entry's route."""
     route = _route(program, entry)
     for edge, step in zip(route.edges, route.steps[1:], strict=False):
         if edge.how is How.AUTOGRAD:
-            return step.definition.qualified_name.rpartition(".")[0].rpartition(".")[2] + ".backward"
+            for target in program.python.related(step.definition.id):
+                return program.definition(target.id)
     raise NameNotFound("backward pass", entry, program.where(), [])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from weakref import WeakKeyDictionary
 
 from tracer.cpp.source import CppSource
 from tracer.cpp.tree import walk
@@ -111,6 +112,10 @@ def assigned_fields(source: CppSource, id: str) -> set[str]:
     }
 
 
+#: The host functions followed so far: the same ones lead to several kernels.
+_FOLLOWED: WeakKeyDictionary[CppSource, dict[str, Kernel | None]] = WeakKeyDictionary()
+
+
 class HostCode:
     """The host functions on the way to a kernel, followed on demand."""
 
@@ -123,7 +128,6 @@ class HostCode:
         """
         self.source, self.functions = source, tuple(functions)
         self._assigned: dict[str, set[str]] | None = None
-        self._followed: dict[str, Kernel | None] = {}
 
     def factor(self, field: str) -> HostFactor | None:
         """Return what the host passes for a member of the kernel's argument struct; None where no code says it."""
@@ -140,12 +144,13 @@ class HostCode:
         return sum(1 for part in self.source.tree(id) for _ in walk(part))
 
     def _follow(self, id: str) -> Kernel | None:
-        if id not in self._followed:
+        followed = _FOLLOWED.setdefault(self.source, {})
+        if id not in followed:
             try:
-                self._followed[id] = Kernel(self.source, id)
+                followed[id] = Kernel(self.source, id)
             except (Undecided, TracerError):
-                self._followed[id] = None
-        return self._followed[id]
+                followed[id] = None
+        return followed[id]
 
 
 def _factor(host: Kernel, field: str) -> HostFactor | None:

@@ -15,7 +15,8 @@ def index_findings(comparison: Comparison) -> list[Finding]:
     graph, flags = comparison.kernel.graph, comparison.match.flags
     loops = main_loops(comparison.kernel)
     found = barrier_findings(graph, flags, loops)
-    for flag in sorted({flag for event in graph.events for formula in event.path for flag in flags_of(formula)}):
+    paths = {id(event.path): event.path for event in graph.events}
+    for flag in sorted({flag for path in paths.values() for formula in path for flag in flags_of(formula)}):
         if flag not in flags and not found:
             found = barrier_findings(graph, {**flags, flag: True}, loops)
     return found + coverage_findings(comparison)

@@ -5,6 +5,7 @@ An expression is asked for thousands of elements, so it is turned into a chain o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import NoReturn, TypeAlias
 
@@ -18,6 +19,12 @@ _COMPARISONS: dict[str, Callable[[int, int], bool]] = {
     "le": lambda left, right: left <= right, "ge": lambda left, right: left >= right,
     "eq": lambda left, right: left == right, "ne": lambda left, right: left != right,
 }  # fmt: skip
+#: As C++ divides whole numbers: towards zero.
+_DIVISIONS: dict[str, Callable[[int, int], int]] = {
+    "div": lambda left, right: int(left / right),
+    "mod": lambda left, right: int(math.fmod(left, right)),
+    "ceil_div": lambda left, right: -(-left // right),
+}
 
 
 class Unseen(Exception):
@@ -212,6 +219,19 @@ def _operation(op: str, operands: list[_Reader]) -> _Reader:
             return lambda: left() - right()
         if op == "mul":
             return lambda: left() * right()
+        if op in ("max", "min"):
+            choose = max if op == "max" else min
+            return lambda: choose(left(), right())
+        if op in _DIVISIONS:
+            divide = _DIVISIONS[op]
+
+            def divided() -> int:
+                above, below = left(), right()
+                if below == 0:
+                    raise Unseen("a division by zero")
+                return divide(above, below)
+
+            return divided
 
     def folded() -> int:
         result = fold(op, [operand() for operand in operands])
