@@ -142,6 +142,15 @@ class Program:
             return self._source_of(id).call_sites(id)
         return tuple(self._joined(site) for site in self.python.call_sites(id))
 
+    def prepare(self, ids: Iterable[str]) -> None:
+        """Read the C++ functions among some definitions at once, which is faster than one by one."""
+        sources: dict[CppSource, list[str]] = {}
+        for id in ids:
+            if not id.startswith(("python:", "binding:")):
+                sources.setdefault(self._source_of(id), []).append(id)
+        for source, own in sources.items():
+            source.prepare(own)
+
     def edges(self, id: str) -> tuple[Edge, ...]:
         """Return the edges that leave a definition, in source order."""
         return tuple(edge_of(site, target) for site in self.call_sites(id) for target in site.targets)

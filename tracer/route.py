@@ -292,6 +292,7 @@ class _Tracer:
         for edge in edges:
             chosen = program.definition(edge.target)
             alike: dict[str, None] = {}
+            program.prepare(group)
             for member in group:
                 for other in self.choices(member):
                     definition = program.definition(other.target)

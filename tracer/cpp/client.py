@@ -99,17 +99,17 @@ class Parser:
         """
         return self._answer()
 
-    def bodies(self, keys: Sequence[int] | None, deep: bool) -> Any:
-        """Return the facts of the functions ``keys``, of everything for None; with ``deep``, of all that they reach."""
-        return self._ask(("bodies", None if keys is None else tuple(keys), deep))
+    def bodies(self, keys: Sequence[int] | None) -> Any:
+        """Return the facts of the functions ``keys``, of everything for None."""
+        return self._ask(("bodies", None if keys is None else tuple(keys)))
 
     def primitives(self, keys: Sequence[int]) -> Any:
         """Return which primitives the functions ``keys`` and all that they reach use, by key."""
         return self._ask(("primitives", tuple(keys)))
 
-    def tree(self, key: int) -> Any:
-        """Return the syntax tree of one function in plain form."""
-        return self._ask(("tree", key))
+    def trees(self, key: int) -> Any:
+        """Return the syntax trees of one function and of what it calls, by key, in plain form."""
+        return self._ask(("trees", key))
 
     def tables(self) -> Any:
         """Return what the trees read so far refer to, in plain form."""
@@ -150,7 +150,7 @@ class Parser:
                 process.send(("parse", self._parse[1], file, None, *self._parse[4:-1], False))
                 answered = process.receive()[0] == "ok"
                 if answered:
-                    process.send(("bodies", None, False))
+                    process.send(("bodies", None))
                     answered = process.receive()[0] == "ok"
             except _Died:
                 answered = False

@@ -63,7 +63,6 @@ class _UnitReader:
         self.complete = bool(kept and kept["complete"])
         self.primitives_data: dict[int, tuple[str, ...]] = dict(kept["primitives"]) if kept else {}
         self.declarations_sent: int | None = None  # how many the running process has told; None before the first
-        self.known_deep: set[int] = set(kept["deep"]) if kept else set()
         self.changed = False
         self.parser: Parser | None = None if kept else Parser(checkout, plan, ahead=ahead)
         self._outline: OutlineFact | None = None
@@ -88,18 +87,14 @@ class _UnitReader:
             self.parser.outline()
         return self.parser
 
-    def read(self, keys: Sequence[int] | None, deep: bool) -> None:
-        """Make sure that the bodies of ``keys``, or all for None, are known; with ``deep``, also what they reach."""
-        if self.complete or (keys is not None and self.known_deep.issuperset(keys)):
-            return
-        if keys is not None and not deep and all(key in self.bodies_data for key in keys):
+    def read(self, keys: Sequence[int] | None) -> None:
+        """Make sure that the bodies of ``keys``, or all for None, are known."""
+        missing = None if keys is None else [key for key in keys if key not in self.bodies_data]
+        if self.complete or (missing is not None and not missing):
             return
         _ = self.outline
-        new = self._running().bodies(keys, deep)
-        self.bodies_data.update(new)
-        if deep:
-            self.known_deep.update(new)
-        self.complete = self.complete or keys is None
+        self.bodies_data.update(self._running().bodies(missing))
+        self.complete = keys is None
         self.changed = True
 
     def primitives(self, key: int) -> tuple[str, ...]:
@@ -113,7 +108,7 @@ class _UnitReader:
     def body(self, key: int) -> BodyFact:
         known = self._bodies.get(key)
         if known is None:
-            self.read((key,), deep=False)
+            self.read((key,))
             data = self.bodies_data.get(key)
             known = self._bodies[key] = wire.body(data) if data is not None else _NO_BODY
         return known
@@ -122,12 +117,11 @@ class _UnitReader:
         known = self._trees.get(key)
         if known is None:
             _ = self.outline
-            data = self.trees_data.get(key)
-            if data is None:
-                data = self.trees_data[key] = self._running().tree(key)
+            if key not in self.trees_data:
+                self.trees_data = {**self._running().trees(key), **self.trees_data}
                 self._learn_declarations()
                 self.changed = True
-            known = self._trees[key] = from_plain(data)
+            known = self._trees[key] = from_plain(self.trees_data[key])
         return known
 
     def tables(self) -> Tables:
@@ -171,7 +165,6 @@ class _UnitReader:
                     "trees": self.trees_data,
                     "tables": self.tables_data,
                     "complete": self.complete,
-                    "deep": tuple(self.known_deep),
                     "primitives": self.primitives_data,
                 },
             )
@@ -423,17 +416,16 @@ class CppSource:
         """Read every body at once, which is faster than one by one."""
         self._index()
         for reader in self._readers:
-            reader.read(None, deep=False)
+            reader.read(None)
 
     def prepare(self, ids: Iterable[str]) -> None:
-        """Read the bodies of ``ids`` and of what they reach inside their units in one go."""
-        self._index()
+        """Read the bodies of several functions at once, which is faster than one by one."""
         wanted: dict[int, tuple[_UnitReader, list[int]]] = {}
         for id in ids:
             reader, fact = self._entry(id)
             wanted.setdefault(id_of(reader), (reader, []))[1].append(fact.key)
         for reader, keys in wanted.values():
-            reader.read(keys, deep=True)
+            reader.read(keys)
 
     def instantiations(self, id: str) -> tuple[tuple[tuple[str, ...], Location], ...]:
         """Return the explicit instantiations of a template: (arguments as written, place)."""

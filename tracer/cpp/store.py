@@ -15,7 +15,7 @@ from tracer.cpp.sources import STUBS
 
 _SHELF = "units"
 _KEEP_FILES = 400
-_PARTS = {"outline", "bodies", "trees", "tables", "complete", "deep", "primitives"}
+_PARTS = {"outline", "bodies", "trees", "tables", "complete", "primitives"}
 
 
 @lru_cache(maxsize=1)

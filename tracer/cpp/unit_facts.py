@@ -32,7 +32,8 @@ class UnitFacts:
         # Most bodies need no inference about template parameters, which is the costly part.
         self.plain_reader = CallReader(unit, self.tree, infer=False)
         self._facts: dict[int, BodyFact] = {}
-        self._calls: dict[int, tuple[tuple[Call, ...], bool]] = {}
+        self._plain_calls: dict[int, tuple[tuple[Call, ...], bool]] = {}  # and whether that is all there is to know
+        self._inferred_calls: dict[int, tuple[Call, ...]] = {}
 
     def outline(self) -> OutlineFact:
         """Return what the unit declares."""
@@ -70,24 +71,24 @@ class UnitFacts:
         if node is None:
             return BodyFact((), ())
         function = self.unit.functions[key]
-        calls, is_complete = self._plain_calls(function)
-        if not is_complete:
-            calls = self.reader.calls(function)
-        does = _does(node, calls) | self._done_by_objects(node, self.plain_reader)
+        calls = self._calls(function, infer=True)
+        does = _does(node, calls) | self._done_by_objects(node, infer=False)
         return BodyFact(tuple(self._call(call) for call in calls), tuple(sorted(does)))
 
-    def _plain_calls(self, function: Function) -> tuple[tuple[Call, ...], bool]:
-        """Return the call sites that show without inference, and whether those are all there is to know."""
-        known = self._calls.get(function.key)
-        if known is None:
+    def _calls(self, function: Function, *, infer: bool) -> tuple[Call, ...]:
+        """Return the call sites of one function; with ``infer`` also what only inference shows."""
+        plain = self._plain_calls.get(function.key)
+        if plain is None:
             calls = self.plain_reader.calls(function)
-            known = self._calls[function.key] = calls, not self.plain_reader.missed
-        return known
+            plain = self._plain_calls[function.key] = calls, not self.plain_reader.missed
+        calls, is_complete = plain
+        if is_complete or not infer:
+            return calls
+        if function.key not in self._inferred_calls:
+            self._inferred_calls[function.key] = self.reader.calls(function)
+        return self._inferred_calls[function.key]
 
-    def _calls_by(self, reader: CallReader, function: Function) -> tuple[Call, ...]:
-        return self._plain_calls(function)[0] if reader is self.plain_reader else reader.calls(function)
-
-    def _done_by_objects(self, body: Node, reader: CallReader) -> set[str]:
+    def _done_by_objects(self, body: Node, *, infer: bool) -> set[str]:
         """Name the primitives of the function objects that a body makes and hands on: their callee will use them."""
         found: set[str] = set()
         for node in walk(body):
@@ -96,7 +97,7 @@ class UnitFacts:
                 for key in self.unit.by_usr.get(usr, ()) if name == "operator()" else ():
                     operator = self.tree(key)
                     if operator is not None:
-                        found |= _does(operator, self._calls_by(reader, self.unit.functions[key]))
+                        found |= _does(operator, self._calls(self.unit.functions[key], infer=infer))
         return found
 
     def tree(self, key: int) -> Node | None:
@@ -106,20 +107,23 @@ class UnitFacts:
         return self.bodies[key]
 
     def ahead(self) -> Iterator[None]:
-        """Read what the functions behind the bindings and the kernels reach, a function between two yields."""
+        """Read what the functions behind the bindings and the kernels reach, a function between two yields.
+
+        What needs inference is left until it is asked for: one such question can take as long as all the rest.
+        """
         bound = [key for b in read_bindings(self.unit) for usr in b.usrs for key in self.unit.by_usr.get(usr, ())]
         kernels = [f.key for f in self.unit.functions if "global" in f.attributes]
+        seen: set[int] = set()
         for root in (*bound, *kernels):
-            waiting, seen = [root], set[int]()
+            waiting = [root]
             while waiting:
                 key = waiting.pop()
-                if key not in seen and self.unit.functions[key].defined:
+                if key not in seen and self.tree(key) is not None:
                     seen.add(key)
-                    calls = self.body(key).calls
-                    waiting += [k for call in calls for f in call.found for k in self.unit.by_usr.get(f.usr, ())]
+                    calls = self._calls(self.unit.functions[key], infer=False)
+                    reached = [k for call in calls for f in call.found for k in self.unit.by_usr.get(f.usr, ())]
+                    waiting += reversed(reached)
                     yield
-            self.primitives((root,))
-            yield
 
     def tables(self) -> Tables:
         """Return what the trees of this unit refer to; complete only for the bodies read so far."""
@@ -134,23 +138,23 @@ class UnitFacts:
             unit.results(),
         )
 
-    def plain_tree(self, key: int) -> Any:
-        """Return the tree of a function's parameters and body in plain form."""
-        node = self.tree(key)
-        return to_plain((*self.unit.functions[key].parameters, *((node,) if node is not None else ())))
+    def plain_trees(self, root: int) -> dict[int, Any]:
+        """Return the trees of a function and of what it calls, down to kernels, in plain form.
 
-    def closure(self, roots: tuple[int, ...]) -> dict[int, BodyFact]:
-        """Return the bodies of ``roots`` and of everything in this unit that they reach."""
-        found: dict[int, BodyFact] = {}
-        waiting = list(roots)
+        Whoever follows a function follows what it calls, so this saves asking for each.
+        """
+        found: dict[int, Any] = {}
+        waiting = [root]
         while waiting:
             key = waiting.pop()
-            if key in found or not self.unit.functions[key].defined:
+            function = self.unit.functions[key]
+            if key in found or (key != root and (not function.defined or "global" in function.attributes)):
                 continue
-            found[key] = self.body(key)
-            for call in found[key].calls:
-                for destination in call.found:
-                    waiting += self.unit.by_usr.get(destination.usr, ())
+            node = self.tree(key)
+            found[key] = to_plain((*function.parameters, *((node,) if node is not None else ())))
+            if node is not None:
+                calls = self._calls(function, infer=False)
+                waiting += [k for call in calls for f in call.found for k in self.unit.by_usr.get(f.usr, ())]
         return found
 
     def primitives(self, roots: tuple[int, ...]) -> dict[int, tuple[str, ...]]:
@@ -159,12 +163,12 @@ class UnitFacts:
         A kernel whose calls are plain shows matrix products and the exponential without any inference about template
         parameters; only where that is not enough is the costly reading done.
         """
-        found = self._reached_primitives(roots, self.plain_reader)
+        found = self._reached_primitives(roots, infer=False)
         if not all(_WORK <= found.get(root, set()) for root in roots):
-            found = self._reached_primitives(roots, self.reader)
+            found = self._reached_primitives(roots, infer=True)
         return {key: tuple(sorted(does)) for key, does in found.items()}
 
-    def _reached_primitives(self, roots: tuple[int, ...], reader: CallReader) -> dict[int, set[str]]:
+    def _reached_primitives(self, roots: tuple[int, ...], *, infer: bool) -> dict[int, set[str]]:
         own: dict[int, set[str]] = {}
         callees: dict[int, set[int]] = {}
         waiting = list(roots)
@@ -173,8 +177,8 @@ class UnitFacts:
             node = self.tree(key) if key not in own and self.unit.functions[key].defined else None
             if node is None:
                 continue
-            calls = self._calls_by(reader, self.unit.functions[key])
-            own[key] = _does(node, calls) | self._done_by_objects(node, reader)
+            calls = self._calls(self.unit.functions[key], infer=infer)
+            own[key] = _does(node, calls) | self._done_by_objects(node, infer=infer)
             callees[key] = {k for call in calls for f in call.found for k in self.unit.by_usr.get(f.usr, ())}
             waiting += callees[key]
         changed = True

@@ -27,8 +27,8 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Answer requests until the other side closes the pipe.
 
     A request is a tuple beginning with its name: ``parse`` with root, main file, text, arguments, own files, edited
-    files and whether to read ahead; ``bodies`` with keys and whether to follow their calls; ``tree`` with a key;
-    ``primitives`` with keys; ``tables``; ``declarations`` with how many are known.
+    files and whether to read ahead; ``bodies`` with keys; ``trees`` with a key; ``primitives`` with keys; ``tables``;
+    ``declarations`` with how many are known.
     An answer is ``("ok", data)`` or ``("error", kind, message)``.
     """
     from tracer.cpp.convert import Unit
@@ -37,6 +37,7 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     from tracer.errors import TracerError
 
     facts: UnitFacts | None = None
+    sending = threading.Thread()
     ahead: Iterator[None] = iter(())
     while True:
         try:
@@ -59,14 +60,19 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
                     continue
                 facts = UnitFacts(Unit(clang, handle, root, own_files))
                 answer = plain(facts.outline())
-                ahead = facts.ahead() if is_ahead else ahead
+                if is_ahead:
+                    ahead = facts.ahead()
+                    # The answer may be more than a pipe holds and wait there until somebody reads it.
+                    sending = threading.Thread(target=_send_quietly, args=(answers, ("ok", answer)))
+                    sending.start()
+                    continue
             elif facts is None:
                 raise TracerError("nothing is parsed yet")
             elif request[0] == "bodies":
-                _, keys, deep = request
+                keys = request[1]
                 if keys is None:
                     keys = tuple(f.key for f in facts.unit.functions if f.defined)
-                answer = plain(facts.closure(keys) if deep else {key: facts.body(key) for key in keys})
+                answer = plain({key: facts.body(key) for key in keys})
             elif request[0] == "primitives":
                 answer = facts.primitives(request[1])
             elif request[0] == "declarations":
@@ -74,7 +80,9 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
             elif request[0] == "tables":
                 answer = plain_tables(facts.tables())
             else:
-                answer = facts.plain_tree(request[1])
+                answer = facts.plain_trees(request[1])
+            if sending.ident is not None:
+                sending.join()
             send(answers, ("ok", answer))
         except TracerError as error:
             send(answers, ("error", "tool", str(error)))
@@ -82,6 +90,11 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
             send(answers, ("error", "depth", "an expression or a type is nested too deeply"))
         except BrokenPipeError:
             return
+
+
+def _send_quietly(answers: IO[bytes], answer: object) -> None:
+    with contextlib.suppress(BrokenPipeError):
+        send(answers, answer)
 
 
 def _work_until_asked(requests: IO[bytes], ahead: Iterator[None]) -> None:
@@ -112,6 +125,7 @@ def main() -> None:
         threading.stack_size(_STACK_BYTES)
     thread = threading.Thread(target=serve, args=(requests, answers))
     thread.start()
+    threading.stack_size(0)
     thread.join()
 
 
