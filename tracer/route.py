@@ -109,7 +109,12 @@ _DTYPE_WORDS = {"fp16": "half", "bf16": "bfloat16", "fp8": "e4m3"}
 
 
 def trace(
-    program: Program, entry: str | Definition = DEFAULT_ENTRY, to: str | None = None, wanted: Wanted | None = None
+    program: Program,
+    entry: str | Definition = DEFAULT_ENTRY,
+    to: str | None = None,
+    wanted: Wanted | None = None,
+    *,
+    branches: bool = True,
 ) -> Route:
     """Follow a call from ``entry`` to the kernel that does the work, or to ``to``.
 
@@ -118,12 +123,21 @@ def trace(
         entry: a function or method, Python or C++, or its name, simple or qualified.
         to: name of a function to end at; None ends at the softmax update of the attention kernel.
         wanted: which alternatives to take where dispatch branches.
+        branches: look for the other ways that leave the route, too; :func:`branches_of` does it later.
 
     Raises:
         NameNotFound: no function has one of the names.
         NoRoute: both exist, but no chain of calls leads from one to the other, or no kernel fits ``wanted``.
     """
-    return _Tracer(program, wanted or Wanted()).trace(entry, to)
+    return _Tracer(program, wanted or Wanted()).trace(entry, to, branches)
+
+
+def branches_of(program: Program, route: Route) -> tuple[Branch, ...]:
+    """Return the ways that leave a route for another kernel."""
+    tracer = _Tracer(program, Wanted())
+    for edge in route.edges:
+        tracer.out_edges(edge.source)  # learns which kernels are launched
+    return tracer.branches(route.steps)
 
 
 def identity(checkout: Checkout) -> Identity:
@@ -148,14 +162,14 @@ class _Tracer:
         self.program, self.wanted = program, wanted
         self._launched: set[str] = set()
 
-    def trace(self, entry: str | Definition, to: str | None) -> Route:
+    def trace(self, entry: str | Definition, to: str | None, branches: bool) -> Route:
         program = self.program
         begin(program)  # parses while Python is read
         start = program.find(entry) if isinstance(entry, str) else entry
         way = self.to_the_work(start.id) if to is None else self.to_name(start, to)
         edges = tuple(way)
         steps = self.steps([start.id, *(edge.target for edge in way)], way)
-        branches = self.branches(steps) if to is None else ()
+        ways = self.branches(steps) if to is None and branches else ()
         if to is None:
             extra_steps, extra_edges = self.inside_the_work(steps[-1].definition)
             steps, edges = (*steps, *extra_steps), (*edges, *extra_edges)
@@ -164,7 +178,7 @@ class _Tracer:
             identity(program.checkout),
             steps,
             edges,
-            branches,
+            ways,
             program.coverage(dict.fromkeys(step.definition.id for step in steps)),
             program.diagnostics(files),
         )

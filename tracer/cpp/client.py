@@ -104,20 +104,19 @@ class Parser:
         return self._ask(("bodies", None if keys is None else tuple(keys)))
 
     def primitives(self, keys: Sequence[int]) -> Any:
-        """Return which primitives the functions ``keys`` and all that they reach use, by key."""
+        """Return which primitives the functions ``keys`` and all that they reach use, and bodies read on the way."""
         return self._ask(("primitives", tuple(keys)))
 
-    def trees(self, key: int) -> Any:
-        """Return the syntax trees of one function and of what it calls, by key, in plain form."""
-        return self._ask(("trees", key))
+    def trees(self, key: int, known: int | None) -> Any:
+        """Return the syntax trees of a function and of what it calls, and what they refer to, in plain form.
+
+        Of declarations only those that the unit has learnt of since it told ``known`` of them; for None all tables.
+        """
+        return self._ask(("trees", key, known))
 
     def tables(self) -> Any:
         """Return what the trees read so far refer to, in plain form."""
         return self._ask(("tables",))
-
-    def declarations(self, known: int) -> Any:
-        """Return the declarations that the unit has learnt of since it told ``known`` of them, in plain form."""
-        return self._ask(("declarations", known))
 
     def close(self) -> None:
         """End the process."""

@@ -59,7 +59,6 @@ class _UnitReader:
         self.bodies_data: dict[int, Any] = dict(kept["bodies"]) if kept else {}
         self.trees_data: dict[int, Any] = dict(kept["trees"]) if kept else {}
         self.tables_data: object | None = kept["tables"] if kept else None
-        self.tables_complete = self.tables_data is not None
         self.complete = bool(kept and kept["complete"])
         self.primitives_data: dict[int, tuple[str, ...]] = dict(kept["primitives"]) if kept else {}
         self.declarations_sent: int | None = None  # how many the running process has told; None before the first
@@ -100,8 +99,10 @@ class _UnitReader:
     def primitives(self, key: int) -> tuple[str, ...]:
         if key not in self.primitives_data:
             _ = self.outline
-            self.primitives_data.update(self._running().primitives((key,)))
+            primitives, bodies = self._running().primitives((key,))
+            self.primitives_data.update(primitives)
             self.primitives_data.setdefault(key, ())
+            self.bodies_data = {**bodies, **self.bodies_data}
             self.changed = True
         return self.primitives_data[key]
 
@@ -118,45 +119,38 @@ class _UnitReader:
         if known is None:
             _ = self.outline
             if key not in self.trees_data:
-                self.trees_data = {**self._running().trees(key), **self.trees_data}
-                self._learn_declarations()
-                self.changed = True
+                trees, told = self._running().trees(key, self.declarations_sent)
+                self.trees_data = {**trees, **self.trees_data}
+                self._learn(told)
             known = self._trees[key] = from_plain(self.trees_data[key])
         return known
 
     def tables(self) -> Tables:
+        """Return what the trees read so far refer to; what trees of earlier runs refer to is kept."""
         if self._tables is None:
-            self._complete_tables()
+            _ = self.outline
+            if self.tables_data is None:
+                self._learn(self._running().tables())
             self._tables = wire.tables(self.tables_data)
         return self._tables
 
-    def _learn_declarations(self) -> None:
-        """Add what a new body refers to, which is all that it can add to the tables."""
-        if self._tables is None or self.declarations_sent is None:
-            self.tables_complete, self._tables = False, None
-            return
-        rows = self._running().declarations(self.declarations_sent)
-        self.declarations_sent += len(rows)
-        self.tables_data = wire.with_declarations(self.tables_data, rows)
-        for row in rows:
-            self._tables.declarations.setdefault(row[0], Declaration(*row))
-
-    def _complete_tables(self) -> None:
-        """Learn what the trees read so far refer to; what trees of earlier runs refer to is kept."""
-        _ = self.outline
-        if not self.tables_complete:
-            newer = self._running().tables()
-            self.declarations_sent = len(newer[1])
-            self.tables_data = wire.joined_tables(self.tables_data, newer)
-            self.tables_complete = True
-            self.changed = True
+    def _learn(self, told: Any) -> None:
+        """Add what new trees refer to: at first a unit's tables, later only the declarations that are new."""
+        if self.declarations_sent is None:
+            self.tables_data, self._tables = wire.joined_tables(self.tables_data, told), None
+            self.declarations_sent = len(told[1])
+        else:
+            self.tables_data = wire.with_declarations(self.tables_data, told)
+            self.declarations_sent += len(told)
+            if self._tables is not None:
+                for row in told:
+                    self._tables.declarations.setdefault(row[0], Declaration(*row))
+        self.changed = True
 
     def close(self) -> None:
         # A file that could not be opened is not part of the key, so such a reading must not outlive it.
         unopened = self._outline is not None and any("cannot open file" in error for _, error in self._outline.errors)
         if self.changed and self.outline_data is not None and not unopened:
-            if self.trees_data:
-                self._complete_tables()
             self.store.save(
                 self.plan.key,
                 {

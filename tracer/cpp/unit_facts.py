@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tracer.cpp.bindings import read_bindings
@@ -34,6 +34,7 @@ class UnitFacts:
         self._facts: dict[int, BodyFact] = {}
         self._plain_calls: dict[int, tuple[tuple[Call, ...], bool]] = {}  # and whether that is all there is to know
         self._inferred_calls: dict[int, tuple[Call, ...]] = {}
+        self._does: dict[tuple[int, bool], frozenset[str]] = {}
 
     def outline(self) -> OutlineFact:
         """Return what the unit declares."""
@@ -72,8 +73,16 @@ class UnitFacts:
             return BodyFact((), ())
         function = self.unit.functions[key]
         calls = self._calls(function, infer=True)
-        does = _does(node, calls) | self._done_by_objects(node, infer=False)
-        return BodyFact(tuple(self._call(call) for call in calls), tuple(sorted(does)))
+        return BodyFact(tuple(self._call(call) for call in calls), tuple(sorted(self._own_primitives(key, node))))
+
+    def _own_primitives(self, key: int, body: Node, *, infer: bool = False) -> frozenset[str]:
+        """Return the primitives that a function uses itself, or through a function object that it makes."""
+        known = self._does.get((key, infer))
+        if known is None:
+            calls = self._calls(self.unit.functions[key], infer=infer)
+            known = frozenset(_does(body, calls) | self._done_by_objects(body, infer=infer))
+            self._does[key, infer] = known
+        return known
 
     def _calls(self, function: Function, *, infer: bool) -> tuple[Call, ...]:
         """Return the call sites of one function; with ``infer`` also what only inference shows."""
@@ -168,6 +177,10 @@ class UnitFacts:
             found = self._reached_primitives(roots, infer=True)
         return {key: tuple(sorted(does)) for key, does in found.items()}
 
+    def plain_bodies(self, keys: Iterable[int]) -> dict[int, BodyFact]:
+        """Return the bodies of those functions whose calls show without inference."""
+        return {key: self.body(key) for key in keys if self._plain_calls.get(key, ((), False))[1]}
+
     def _reached_primitives(self, roots: tuple[int, ...], *, infer: bool) -> dict[int, set[str]]:
         own: dict[int, set[str]] = {}
         callees: dict[int, set[int]] = {}
@@ -178,7 +191,7 @@ class UnitFacts:
             if node is None:
                 continue
             calls = self._calls(self.unit.functions[key], infer=infer)
-            own[key] = _does(node, calls) | self._done_by_objects(node, infer=infer)
+            own[key] = set(self._own_primitives(key, node, infer=infer))
             callees[key] = {k for call in calls for f in call.found for k in self.unit.by_usr.get(f.usr, ())}
             waiting += callees[key]
         changed = True

@@ -27,8 +27,8 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Answer requests until the other side closes the pipe.
 
     A request is a tuple beginning with its name: ``parse`` with root, main file, text, arguments, own files, edited
-    files and whether to read ahead; ``bodies`` with keys; ``trees`` with a key; ``primitives`` with keys; ``tables``;
-    ``declarations`` with how many are known.
+    files and whether to read ahead; ``bodies`` with keys; ``primitives`` with keys; ``trees`` with a key and with how
+    many declarations are known, None for none; ``tables``.
     An answer is ``("ok", data)`` or ``("error", kind, message)``.
     """
     from tracer.cpp.convert import Unit
@@ -74,13 +74,15 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
                     keys = tuple(f.key for f in facts.unit.functions if f.defined)
                 answer = plain({key: facts.body(key) for key in keys})
             elif request[0] == "primitives":
-                answer = facts.primitives(request[1])
-            elif request[0] == "declarations":
-                answer = plain(tuple(facts.unit.declarations.values())[request[1] :])
+                found = facts.primitives(request[1])
+                answer = found, plain(facts.plain_bodies(found))
             elif request[0] == "tables":
                 answer = plain_tables(facts.tables())
             else:
-                answer = facts.plain_trees(request[1])
+                _, key, known = request
+                trees = facts.plain_trees(key)
+                new = None if known is None else plain(tuple(facts.unit.declarations.values())[known:])
+                answer = trees, plain_tables(facts.tables()) if new is None else new
             if sending.ident is not None:
                 sending.join()
             send(answers, ("ok", answer))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from weakref import WeakKeyDictionary
 
 from tracer.cpp.source import CppSource
@@ -10,7 +10,7 @@ from tracer.errors import NameNotFound, NoRoute
 from tracer.graph import Program, is_device
 from tracer.model import Definition, How, Language
 from tracer.records import dataclass
-from tracer.route import DEFAULT_ENTRY, Route, trace
+from tracer.route import DEFAULT_ENTRY, Route, branches_of, trace
 
 FORWARD, SPLIT, COMBINE, BACKWARD, ROW_SUMS = "forward", "split", "combine", "backward", "row sums"
 _PRODUCT, _EXPONENTIAL = "matrix product", "exponential"
@@ -36,8 +36,10 @@ class KernelFunction:
     host: tuple[str, ...]
 
 
-def forward_functions(program: Program, entry: str = DEFAULT_ENTRY) -> tuple[KernelFunction, ...]:
-    """Return the functions of the forward pass: the plain one first, then the split one and what combines its parts.
+def forward_functions(program: Program, entry: str = DEFAULT_ENTRY) -> Iterator[KernelFunction]:
+    """Yield the functions of the forward pass: the plain one first, then the split one and what combines its parts.
+
+    Each is looked for when it is asked for, so that the parsers read on while the one before it is followed.
 
     Raises:
         NameNotFound: no function is named as ``entry`` says.
@@ -45,19 +47,21 @@ def forward_functions(program: Program, entry: str = DEFAULT_ENTRY) -> tuple[Ker
     """
     route = _route(program, entry)
     found = [_on_route(program, route, FORWARD)]
-    for branch in route.branches:
+    yield found[0]
+    for branch in branches_of(program, route):
         kernel = branch.definitions[-1]
         work = _work_of(program, kernel.id, {_PRODUCT, _EXPONENTIAL})
         if work is None or any(work.id == other.definition.id for other in found):
             continue
         host = _host_functions(program, [d.id for d in (*[s.definition for s in route.steps], *branch.definitions)])
         found.append(KernelFunction(SPLIT, work, kernel, program.cpp(work.id), host))
+        yield found[-1]
         for other in _launched(program, branch.definitions):
             if other.id != kernel.id:
                 combining = _work_of(program, other.id, {_EXPONENTIAL}, without=_PRODUCT)
                 if combining is not None and all(combining.id != f.definition.id for f in found):
                     found.append(KernelFunction(COMBINE, combining, other, program.cpp(combining.id), host))
-    return tuple(found)
+                    yield found[-1]
 
 
 def backward_functions(program: Program, entry: str = DEFAULT_ENTRY) -> tuple[KernelFunction, ...]:
@@ -86,7 +90,7 @@ def _route(program: Program, entry: str | Definition) -> Route:
     known = _routes.setdefault(program, {})
     name = entry.id if isinstance(entry, Definition) else entry
     if name not in known:
-        known[name] = trace(program, entry)
+        known[name] = trace(program, entry, branches=False)
     return known[name]
 
 
