@@ -32,6 +32,8 @@ else:
             if order:
                 return dataclasses.dataclass(plain, frozen=frozen, slots=slots, eq=eq, order=order)
             own = set(plain.__dict__)
+            if plain.__doc__ is None:  # else the decorator finds out the signature, only to write it there
+                plain.__doc__ = plain.__name__
             made = dataclasses.dataclass(plain, init=False, repr=False, eq=False, slots=slots)
             fields = dataclasses.fields(made)
             made.__init__ = _initialiser(made, fields, frozen, slots)

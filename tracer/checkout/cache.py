@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 
 from tracer.errors import CheckoutError
@@ -26,6 +27,24 @@ def cache_folder() -> Path:
     import platformdirs
 
     return Path(platformdirs.user_cache_dir("flashtracer", appauthor=False))
+
+
+def was_read(spec: str) -> bool:
+    """Tell whether an earlier run kept what it read of a checkout, named as the user names it."""
+    return _mark_of(spec).exists()
+
+
+def note_read(spec: str) -> None:
+    """Note that what was read of a checkout is kept. Failing to costs the next run some time, nothing more."""
+    mark = _mark_of(spec)
+    with suppress(OSError):
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        mark.touch()
+
+
+def _mark_of(spec: str) -> Path:
+    path = os.path.realpath(spec) if os.path.exists(spec) else spec
+    return cache_folder() / "read" / sha256(path.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def kept_copy(shelf: str, name: str) -> Path | None:

@@ -75,6 +75,9 @@ VerboseOption = Annotated[
 ]
 
 
+_UNITS = 2  # of an extension: its host code and its device code
+
+
 def _version(asked: bool) -> None:
     if asked:
         print(f"flashtracer {__version__}")
@@ -93,19 +96,29 @@ def options(
 @contextmanager
 def open_program(checkout: str, no_cache: bool, verbose: bool) -> Iterator[tuple[Program, Stages]]:
     """Open a checkout as a program, with its stages shown and timed."""
-    from tracer.checkout import open_checkout
-    from tracer.graph import Program
+    from tracer.checkout.cache import note_read, was_read
+    from tracer.cpp.process import end_unused, start_early
 
-    with Stages(verbose) as stages:
-        with stages.stage("opening the checkout"):
-            opened = open_checkout(checkout, cache=not no_cache, progress=stages.say)
-        with stages.stage("reading the build description"):
-            program = Program(opened, cache=not no_cache)
-        try:
-            yield program, stages
-        finally:
-            with stages.stage("keeping what was read"):
-                program.close()
+    if no_cache or not was_read(checkout):
+        start_early(_UNITS)
+    try:
+        from tracer.checkout import open_checkout
+        from tracer.graph import Program
+
+        with Stages(verbose) as stages:
+            with stages.stage("opening the checkout"):
+                opened = open_checkout(checkout, cache=not no_cache, progress=stages.say)
+            with stages.stage("reading the build description"):
+                program = Program(opened, cache=not no_cache)
+            try:
+                yield program, stages
+            finally:
+                with stages.stage("keeping what was read"):
+                    program.close()
+                    if not no_cache:
+                        note_read(checkout)
+    finally:
+        end_unused()
 
 
 def window_of(text: str) -> tuple[int, int]:

@@ -2,74 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import selectors
-import subprocess
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from tracer.checkout import Checkout
+from tracer.cpp.process import Died, ParserProcess, take
 from tracer.cpp.sources import STUBS, UnitPlan, leaves_first, truncated_file
-from tracer.cpp.wire import receive, send
 from tracer.errors import FrontEndError, MissingTool, SourceError
-
-_PATIENCE_SECONDS = 120.0
-_PACKAGE_ROOT = Path(__file__).resolve().parents[2]
-
-
-class _Died(Exception):
-    """The parser process ended without an answer."""
-
-
-class _Process:
-    """One parser process."""
-
-    def __init__(self) -> None:
-        environment = {**os.environ, "PYTHONPATH": str(_PACKAGE_ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
-        environment.pop("PYTHONDONTWRITEBYTECODE") if os.access(_PACKAGE_ROOT, os.W_OK) else None
-        # -S would hide libclang; -P is not in Python 3.10, so the working folder is the package's own root.
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tracer.cpp.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd=_PACKAGE_ROOT,
-            env=environment,
-        )
-
-    def send(self, request: tuple[Any, ...]) -> None:
-        assert self.process.stdin is not None
-        try:
-            send(self.process.stdin, request)
-        except (BrokenPipeError, OSError):
-            raise _Died from None
-
-    def receive(self) -> Any:
-        """Wait for one answer.
-
-        Raises:
-            _Died: the process ended or did not answer in time.
-        """
-        assert self.process.stdout is not None
-        if sys.platform != "win32":  # pipes cannot be waited for there
-            with selectors.DefaultSelector() as selector:
-                selector.register(self.process.stdout, selectors.EVENT_READ)
-                if not selector.select(_PATIENCE_SECONDS):
-                    self.close()
-                    raise _Died
-        try:
-            return receive(self.process.stdout)
-        except (EOFError, OSError):
-            raise _Died from None
-
-    def close(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        for stream in (self.process.stdin, self.process.stdout):
-            if stream is not None:
-                stream.close()
 
 
 class Parser:
@@ -81,14 +22,15 @@ class Parser:
         With ``ahead``, the process reads on below kernels and bindings while it is not asked for anything.
         """
         self.checkout, self.plan = checkout, plan
-        self._process = _Process()
+        self._process = take()
         self._waiting = True
         root = os.path.realpath(checkout.root)
         arguments = [*plan.arguments]
         arguments += [f"-I{os.path.join(root, folder)}" for folder in plan.include_dirs]
         arguments += ["-isystem", str(STUBS), "-include", str(STUBS / "flashtracer" / "prelude.h")]
         self._parse = ("parse", root, plan.main, plan.text, tuple(arguments), plan.files, plan.edited, ahead)
-        self._process.send(self._parse)
+        with contextlib.suppress(Died):  # waiting for the answer tells, and finds out which file is to blame
+            self._process.send(self._parse)
 
     def outline(self) -> Any:
         """Return what the unit declares, in plain form. Call it once, before anything else.
@@ -125,14 +67,14 @@ class Parser:
     def _ask(self, request: tuple[Any, ...]) -> Any:
         try:
             self._process.send(request)
-        except _Died:
+        except Died:
             raise self._blame() from None
         return self._answer()
 
     def _answer(self) -> Any:
         try:
             answer = self._process.receive()
-        except _Died:
+        except Died:
             raise self._blame() from None
         if answer[0] == "ok":
             return answer[1]
@@ -144,14 +86,14 @@ class Parser:
         """Find the file that the parser cannot survive: give it one file at a time, each after what it includes."""
         self.close()
         for file in leaves_first(self.checkout, self.plan.files):
-            process = _Process()
+            process = ParserProcess()
             try:
                 process.send(("parse", self._parse[1], file, None, *self._parse[4:-1], False))
                 answered = process.receive()[0] == "ok"
                 if answered:
                     process.send(("bodies", None))
                     answered = process.receive()[0] == "ok"
-            except _Died:
+            except Died:
                 answered = False
             finally:
                 process.close()

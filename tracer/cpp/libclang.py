@@ -12,6 +12,7 @@ import importlib.util
 import sys
 from collections.abc import Callable
 from ctypes import POINTER, Structure, byref, c_char_p, c_int, c_longlong, c_uint, c_ulong, c_void_p
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -214,8 +215,9 @@ def visitor(function: Callable[[CXCursor], None]) -> Any:
     return VISITOR(visit)
 
 
+@cache
 def load() -> LibClang:
-    """Load the libclang that the ``libclang`` package brings.
+    """Load, once, the libclang that the ``libclang`` package brings.
 
     Raises:
         MissingTool: the package is not installed or its library cannot be loaded.

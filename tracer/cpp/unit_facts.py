@@ -148,9 +148,10 @@ class UnitFacts:
         )
 
     def plain_trees(self, root: int) -> dict[int, Any]:
-        """Return the trees of a function and of what it calls, down to kernels, in plain form.
+        """Return the trees of a function and of what it calls, in plain form; of a kernel only its own.
 
-        Whoever follows a function follows what it calls, so this saves asking for each.
+        Whoever follows a function follows what it calls, so this saves asking for each. But a question about the host
+        ends at a kernel's parameters.
         """
         found: dict[int, Any] = {}
         waiting = [root]
@@ -161,7 +162,7 @@ class UnitFacts:
                 continue
             node = self.tree(key)
             found[key] = to_plain((*function.parameters, *((node,) if node is not None else ())))
-            if node is not None:
+            if node is not None and "global" not in function.attributes:
                 calls = self._calls(function, infer=False)
                 waiting += [k for call in calls for f in call.found for k in self.unit.by_usr.get(f.usr, ())]
         return found

@@ -36,6 +36,8 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     from tracer.cpp.unit_facts import UnitFacts
     from tracer.errors import TracerError
 
+    with contextlib.suppress(TracerError):
+        load()  # now, because the process may have been started before there is something to parse
     facts: UnitFacts | None = None
     sending = threading.Thread()
     ahead: Iterator[None] = iter(())
