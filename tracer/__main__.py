@@ -12,7 +12,7 @@ def main() -> None:
     from tracer.errors import TracerError
 
     # A command lives for a second and keeps what it makes; the collector would look at all of it again and again.
-    gc.set_threshold(200_000, 50, 100)
+    gc.set_threshold(500_000, 20, 100)
     try:
         from tracer.cli import app
 

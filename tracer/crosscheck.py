@@ -358,6 +358,7 @@ def make_side(kernel: Kernel, name: str, passed: Passed | None, *, forms: bool =
     from tracer.dataflow.indices import index_findings
 
     comparison = compare(name, kernel)
+    comparison.is_whole = forms
     confirmation = None
     findings = list(comparison.findings)
     if comparison.match.ok:

@@ -31,6 +31,7 @@ class Comparison:
         match: what corresponds to what.
         findings: what is wrong, the cause before its consequences.
         lanes: how much of a row each value of the kernel knows.
+        is_whole: exact terms are needed of all values, not only of what is stored.
     """
 
     paper: Terms
@@ -39,13 +40,15 @@ class Comparison:
     match: Match
     findings: list[Finding] = field(default_factory=list)
     lanes: Lanes | None = None
+    is_whole: bool = False
     _exact: Terms | None = None
 
     @property
     def exact(self) -> Terms:
-        """The kernel's terms with all factors and conditions, computed once."""
+        """The kernel's terms with all factors and conditions, computed once; see ``is_whole``."""
         if self._exact is None:
-            self._exact = Terms(self.kernel.graph, exact=True, flags=self.kernel.flags)
+            only_outputs = not self.is_whole
+            self._exact = Terms(self.kernel.graph, exact=True, flags=self.kernel.flags, only_outputs=only_outputs)
         return self._exact
 
     def masks(self, flags: Mapping[str, bool]) -> list[Value]:

@@ -47,6 +47,7 @@ class _Coverage:
         self.loops = sorted(main_loops(comparison.kernel), key=lambda loop: loop.first)
         self.base = {**dict.fromkeys(comparison.kernel.flag_names(), False), **comparison.match.flags}
         self.found: dict[str, Finding] = {}
+        self._known_places: dict[tuple[object, ...], list[_Place]] = {}
         self._loaded: dict[str, list[tuple[Value, Value, Loop, bool]]] = {}
 
     def findings(self) -> list[Finding]:
@@ -237,7 +238,7 @@ class _Coverage:
             for lane in _LANES:
                 if lane // 32 >= warps:
                     continue
-                for place in _places(counters, columns):
+                for place in self._places(counters, columns):
                     numbers.counters.update(place.counters)
                     numbers.leaves["threadIdx.x"] = lane
                     row = (
@@ -257,6 +258,12 @@ class _Coverage:
                         message = f"the mask is wrong: score ({row}, {column}) {what} ({queries} queries, {keys} keys)"
                         self._report("mask", message, mask.site)
                         return
+
+    def _places(self, counters: dict[str, tuple[int, Storage]], columns: int) -> list[_Place]:
+        key = (columns, tuple(counters.items()))
+        if key not in self._known_places:
+            self._known_places[key] = list(_places(counters, columns))
+        return self._known_places[key]
 
     def _look_at_loads(self, numbers: Numbers, visited: list[tuple[int, Loop]]) -> None:
         """Compare the tile that each load names with the tile that the product after it works on."""

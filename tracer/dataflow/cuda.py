@@ -226,9 +226,7 @@ class Kernel(Calls):
 
     def _walking_pointers(self, body: Node, loop: Loop) -> None:
         """A pointer that moves with the loop makes what is behind it indexed by the loop."""
-        for node in walk(body):
-            if node.kind != "assign":
-                continue
+        for node in self.lookup.assignments(body):
             target = node.children[0]
             if target.kind == "call" and target.children[0].kind == "member":
                 found = meaning(target.children[0].text)

@@ -6,7 +6,7 @@ import re
 
 from tracer.cpp import slices
 from tracer.cpp.source import CppSource
-from tracer.cpp.tree import Class, Declaration, Node, Tables, TypeRef
+from tracer.cpp.tree import Class, Declaration, Node, Tables, TypeRef, walk
 from tracer.model import Location
 from tracer.records import dataclass
 
@@ -51,6 +51,7 @@ class Lookup:
         self._callees: dict[str, Callee | None] = {}
         self._classes_named: dict[str, list[Class]] = {}
         self._expressions: dict[str, Node] = {}
+        self._assignments: dict[int, tuple[Node, tuple[Node, ...]]] = {}
         for found in self.tables.classes.values():
             self._classes_named.setdefault(found.declaration.name.partition("<")[0], []).append(found)
 
@@ -78,6 +79,12 @@ class Lookup:
         if not parts or parts[-1].kind != "block":
             return None
         return Callee(id, usr, parts[:-1], parts[-1], self.tables.template_parameters.get(usr, ()))
+
+    def assignments(self, body: Node) -> tuple[Node, ...]:
+        """Return the assignments inside of a loop's body, found once however often its function is inlined."""
+        if id(body) not in self._assignments:
+            self._assignments[id(body)] = body, tuple([node for node in walk(body) if node.kind == "assign"])
+        return self._assignments[id(body)][1]
 
     # -- classes ------------------------------------------------------------------------------------------------------
     def class_of(self, type_: TypeRef | None) -> Class | None:

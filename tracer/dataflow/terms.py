@@ -10,6 +10,7 @@ the exact form keeps them.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 
 from tracer.dataflow.ir import Formula, Graph, Loop, Value, decided, plain
@@ -71,13 +72,16 @@ class Terms:
         recurrences: by loop number, the carried terms.
     """
 
-    def __init__(self, graph: Graph, *, exact: bool = False, flags: dict[str, bool] | None = None) -> None:
+    def __init__(
+        self, graph: Graph, *, exact: bool = False, flags: dict[str, bool] | None = None, only_outputs: bool = False
+    ) -> None:
         """Compute them all.
 
         Args:
             graph: the value flow.
             exact: keep the factors that no data enters, and the conditions.
             flags: compile-time flags that are decided.
+            only_outputs: compute only those that an output depends on, and ask for no others.
         """
         self.graph, self.exact, self.flags = graph, exact, dict(flags or {})
         self.nodes: list[Term] = []
@@ -93,10 +97,10 @@ class Terms:
         self._added: dict[Term, Value] = {}  # of a reduction in a loop, the value that adds an element to it
         self.scalar = self.make("scalar")
         self.undefined = self.make("undefined")
-        self._compute()
+        self._compute(_behind_outputs(graph) if only_outputs else set(range(len(graph.values))))
         self.outputs: dict[str, Term] = {}
         self._find_outputs()
-        for value in graph.values:
+        for value in () if only_outputs else graph.values:
             if value.site is not None and value.op not in ("element", "const"):
                 self.term(value).values.append(value)
         for term, value in self._added.items():  # of a sum with more in it than the reduction, no value is the part
@@ -104,21 +108,24 @@ class Terms:
                 term.values.append(value)
 
     # -- order of work ------------------------------------------------------------------------------------------------
-    def _compute(self) -> None:
+    def _compute(self, wanted: set[int]) -> None:
+        order = sorted(wanted)
         done = 0
         for loop in sorted(self.graph.loops, key=lambda loop: (loop.last, -loop.number)):
-            self._fill(done, loop.last)
-            done = max(done, loop.last)
-            self._collapse(loop)
-        self._fill(done, len(self.graph.values))
+            end = bisect_left(order, loop.last, done)
+            self._fill(order[done:end])
+            done = end
+            if any(phi.number in wanted for phi in loop.phis):
+                self._collapse(loop)
+        self._fill(order[done:])
         for carried in self.recurrences.values():
             for leaf in carried:
                 assert leaf.origin is not None
                 leaf.start, leaf.step = self.term(leaf.origin.args[0]), self.term(leaf.origin.args[1])
 
-    def _fill(self, first: int, last: int) -> None:
+    def _fill(self, numbers: list[int]) -> None:
         values, memo = self.graph.values, self.memo
-        for number in range(first, last):
+        for number in numbers:
             if memo[number] is None:
                 value = values[number]
                 self._current = value
@@ -602,6 +609,34 @@ class Terms:
             return "…"
         inner = ", ".join(self.show(argument, depth - 1) for argument in term.args)
         return f"{term.op}({inner})"
+
+
+def _behind_outputs(graph: Graph) -> set[int]:
+    """Return the numbers of the values that the outputs depend on; of a loop's carried values all, where one is."""
+    found: set[int] = set()
+    waiting = list(graph.outputs.values())
+    while waiting:
+        value = waiting.pop()
+        if value.number in found:
+            continue
+        found.add(value.number)
+        waiting += value.args
+        if value.forward is not None:
+            waiting.append(value.forward)
+        if value.condition is not True:
+            waiting += _tested(value.condition)
+        if value.loop is not None:
+            waiting += value.loop.phis
+    return found
+
+
+def _tested(formula: Formula) -> list[Value]:
+    """Return the values that a condition tests."""
+    if isinstance(formula, bool) or formula[0] == "flag":
+        return []
+    if formula[0] == "test":
+        return [formula[1]]
+    return [value for part in formula[1:] for value in _tested(part)]
 
 
 def _writes_several_elements(phi: Value) -> bool:
