@@ -108,36 +108,53 @@ DEFAULT_ENTRY = "flash_attn_func"
 _DTYPE_WORDS = {"fp16": "half", "bf16": "bfloat16", "fp8": "e4m3"}
 
 
-def trace(
-    program: Program,
-    entry: str | Definition = DEFAULT_ENTRY,
-    to: str | None = None,
-    wanted: Wanted | None = None,
-    *,
-    branches: bool = True,
-) -> Route:
+def trace(program: Program, entry: str = DEFAULT_ENTRY, to: str | None = None, wanted: Wanted | None = None) -> Route:
     """Follow a call from ``entry`` to the kernel that does the work, or to ``to``.
 
     Args:
         program: the checkout's call graph.
-        entry: a function or method, Python or C++, or its name, simple or qualified.
+        entry: name of a function or method, Python or C++, simple or qualified.
         to: name of a function to end at; None ends at the softmax update of the attention kernel.
         wanted: which alternatives to take where dispatch branches.
-        branches: look for the other ways that leave the route, too; :func:`branches_of` does it later.
 
     Raises:
         NameNotFound: no function has one of the names.
         NoRoute: both exist, but no chain of calls leads from one to the other, or no kernel fits ``wanted``.
     """
-    return _Tracer(program, wanted or Wanted()).trace(entry, to, branches)
+    return _Tracer(program, wanted or Wanted()).trace(entry, to)
 
 
-def branches_of(program: Program, route: Route) -> tuple[Branch, ...]:
-    """Return the ways that leave a route for another kernel."""
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A route without anything beside it.
+
+    Attributes:
+        definitions: from the entry to the function that does a kernel's work.
+        edges: one fewer.
+    """
+
+    definitions: tuple[Definition, ...]
+    edges: tuple[Edge, ...]
+
+
+def way_to_the_work(program: Program, entry: str | Definition) -> Way:
+    """Return the way that :func:`trace` takes from an entry, or from one of its name, reading no more than it needs.
+
+    Raises:
+        NameNotFound: no function has the name.
+        NoRoute: no kernel is reached.
+    """
     tracer = _Tracer(program, Wanted())
-    for edge in route.edges:
-        tracer.out_edges(edge.source)  # learns which kernels are launched
-    return tracer.branches(route.steps)
+    begin(program)
+    start = program.find(entry) if isinstance(entry, str) else entry
+    edges = tracer.to_the_work(start.id)
+    return Way((start, *(program.definition(edge.target) for edge in edges)), tuple(edges))
+
+
+def branches_of(program: Program, way: Way) -> tuple[Branch, ...]:
+    """Return the other ways that leave one for another kernel."""
+    tracer = _Tracer(program, Wanted())
+    return tracer.branches(tracer.steps([definition.id for definition in way.definitions], way.edges))
 
 
 def identity(checkout: Checkout) -> Identity:
@@ -162,14 +179,14 @@ class _Tracer:
         self.program, self.wanted = program, wanted
         self._launched: set[str] = set()
 
-    def trace(self, entry: str | Definition, to: str | None, branches: bool) -> Route:
+    def trace(self, entry: str, to: str | None) -> Route:
         program = self.program
         begin(program)  # parses while Python is read
-        start = program.find(entry) if isinstance(entry, str) else entry
+        start = program.find(entry)
         way = self.to_the_work(start.id) if to is None else self.to_name(start, to)
         edges = tuple(way)
         steps = self.steps([start.id, *(edge.target for edge in way)], way)
-        ways = self.branches(steps) if to is None and branches else ()
+        branches = self.branches(steps) if to is None else ()
         if to is None:
             extra_steps, extra_edges = self.inside_the_work(steps[-1].definition)
             steps, edges = (*steps, *extra_steps), (*edges, *extra_edges)
@@ -178,7 +195,7 @@ class _Tracer:
             identity(program.checkout),
             steps,
             edges,
-            ways,
+            branches,
             program.coverage(dict.fromkeys(step.definition.id for step in steps)),
             program.diagnostics(files),
         )

@@ -17,6 +17,7 @@ _EXPONENTIALS = frozenset("exp2f expf __expf exp exp2 ex2 ex2_approx fast_exp ex
 _LOGARITHMS = frozenset("logf __logf log log2f __log2f log2 fast_log".split())
 _MAXIMA = frozenset("max fmaxf fmax __hmax __hmax2 maximum".split())
 _MATRIX_PRODUCT = re.compile(r"(?:^|_)(?:gemm|w?g?mma)(?:_|$)|^(?:mma|gemm)")
+_QUIET_SECONDS = 0.015
 #: What a kernel that computes attention does at least.
 _WORK = {"matrix product", "exponential"}
 
@@ -115,24 +116,36 @@ class UnitFacts:
             self.bodies[key] = self.unit.body(key)
         return self.bodies[key]
 
-    def ahead(self) -> Iterator[None]:
+    def ahead(self) -> Iterator[float]:
         """Read what the functions behind the bindings and the kernels reach, a function between two yields.
 
         What needs inference is left until it is asked for: one such question can take as long as all the rest.
+
+        Yields:
+            for how many seconds nothing should have been asked before reading goes on: a while before another kernel,
+            whose functions are long, because the next question is most likely still about the one before.
         """
         bound = [key for b in read_bindings(self.unit) for usr in b.usrs for key in self.unit.by_usr.get(usr, ())]
         kernels = [f.key for f in self.unit.functions if "global" in f.attributes]
         seen: set[int] = set()
-        for root in (*bound, *kernels):
+        for number, root in enumerate((*bound, *kernels)):
+            yield _QUIET_SECONDS if number else 0.0
             waiting = [root]
             while waiting:
                 key = waiting.pop()
-                if key not in seen and self.tree(key) is not None:
+                node = self.tree(key) if key not in seen else None
+                if node is not None:
                     seen.add(key)
-                    calls = self._calls(self.unit.functions[key], infer=False)
-                    reached = [k for call in calls for f in call.found for k in self.unit.by_usr.get(f.usr, ())]
-                    waiting += reversed(reached)
-                    yield
+                    waiting += reversed(self._below(key, node))
+                    yield 0.0
+
+    def _below(self, key: int, body: Node) -> list[int]:
+        """Return the functions that a body calls as far as shows without inference, and those of objects it makes."""
+        usrs = [f.usr for call in self._calls(self.unit.functions[key], infer=False) for f in call.found]
+        for node in walk(body):
+            class_ = self.unit.classes.get(node.type.class_usr) if node.kind == "variable" and node.type else None
+            usrs += [usr for _, usr in class_.methods] if class_ else ()
+        return [found for usr in dict.fromkeys(usrs) for found in self.unit.by_usr.get(usr, ())]
 
     def tables(self) -> Tables:
         """Return what the trees of this unit refer to; complete only for the bodies read so far."""
@@ -163,8 +176,7 @@ class UnitFacts:
             node = self.tree(key)
             found[key] = to_plain((*function.parameters, *((node,) if node is not None else ())))
             if node is not None and "global" not in function.attributes:
-                calls = self._calls(function, infer=False)
-                waiting += [k for call in calls for f in call.found for k in self.unit.by_usr.get(f.usr, ())]
+                waiting += self._below(key, node)
         return found
 
     def primitives(self, roots: tuple[int, ...]) -> dict[int, tuple[str, ...]]:

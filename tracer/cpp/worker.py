@@ -40,7 +40,7 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
         load()  # now, because the process may have been started before there is something to parse
     facts: UnitFacts | None = None
     sending = threading.Thread()
-    ahead: Iterator[None] = iter(())
+    ahead: Iterator[float] = iter(())
     while True:
         try:
             _work_until_asked(requests, ahead)
@@ -101,16 +101,17 @@ def _send_quietly(answers: IO[bytes], answer: object) -> None:
         send(answers, answer)
 
 
-def _work_until_asked(requests: IO[bytes], ahead: Iterator[None]) -> None:
+def _work_until_asked(requests: IO[bytes], ahead: Iterator[float]) -> None:
     """Do what will be asked for later, piece by piece, while nothing is asked for.
 
     The other side waits for each answer before it asks again, so the stream itself never holds a request back.
     """
     if sys.platform == "win32":  # pipes cannot be looked into there
         return
-    while not select.select([requests], [], [], 0)[0]:
+    patience = 0.0
+    while not select.select([requests], [], [], patience)[0]:
         try:
-            next(ahead)
+            patience = next(ahead)
         except (StopIteration, RecursionError):  # what is nested too deeply is told when it is asked for
             return
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from weakref import WeakKeyDictionary
 
 from tracer.cpp.source import CppSource
 from tracer.errors import NameNotFound, NoRoute
 from tracer.graph import Program, is_device
-from tracer.model import Definition, How, Language
+from tracer.model import Definition, How
 from tracer.records import dataclass
-from tracer.route import DEFAULT_ENTRY, Route, branches_of, trace
+from tracer.route import DEFAULT_ENTRY, Way, branches_of, way_to_the_work
 
 FORWARD, SPLIT, COMBINE, BACKWARD, ROW_SUMS = "forward", "split", "combine", "backward", "row sums"
 _PRODUCT, _EXPONENTIAL = "matrix product", "exponential"
@@ -26,14 +27,14 @@ class KernelFunction:
         definition: the function.
         kernel: the kernel that it is the work of.
         source: the C++ side that defines it.
-        host: ids of the host functions on the way to the kernel, and of those that they call.
+        host: gives the ids of the host functions on the way to the kernel, and of those that they call.
     """
 
     role: str
     definition: Definition
     kernel: Definition
     source: CppSource
-    host: tuple[str, ...]
+    host: Callable[[], tuple[str, ...]]
 
 
 def forward_functions(program: Program, entry: str = DEFAULT_ENTRY) -> Iterator[KernelFunction]:
@@ -45,15 +46,15 @@ def forward_functions(program: Program, entry: str = DEFAULT_ENTRY) -> Iterator[
         NameNotFound: no function is named as ``entry`` says.
         NoRoute: no kernel is reached from it.
     """
-    route = _route(program, entry)
-    found = [_on_route(program, route, FORWARD)]
+    way = _way(program, entry)
+    found = [_at_its_end(program, way, FORWARD)]
     yield found[0]
-    for branch in branches_of(program, route):
+    for branch in branches_of(program, way):
         kernel = branch.definitions[-1]
         work = _work_of(program, kernel.id, {_PRODUCT, _EXPONENTIAL})
         if work is None or any(work.id == other.definition.id for other in found):
             continue
-        host = _host_functions(program, [d.id for d in (*[s.definition for s in route.steps], *branch.definitions)])
+        host = partial(_host_functions, program, (*way.definitions, *branch.definitions))
         found.append(KernelFunction(SPLIT, work, kernel, program.cpp(work.id), host))
         yield found[-1]
         for other in _launched(program, branch.definitions):
@@ -71,63 +72,54 @@ def backward_functions(program: Program, entry: str = DEFAULT_ENTRY) -> tuple[Ke
         NameNotFound: no function is named as ``entry`` says, or it has no backward pass.
         NoRoute: no kernel is reached from it.
     """
-    route = _route(program, _backward_entry(program, entry))
-    main = _on_route(program, route, BACKWARD)
+    way = _way(program, _backward_entry(program, entry))
+    main = _at_its_end(program, way, BACKWARD)
     found = [main]
-    host_steps = [s.definition for s in route.steps if s.definition.language is Language.CPP]
-    for other in _launched(program, host_steps):
+    for other in _launched(program, way.definitions):
         work = _work_of(program, other.id, set(), without=_EXPONENTIAL)
         if work is not None and work.id != main.definition.id:
             found.append(KernelFunction(ROW_SUMS, work, other, program.cpp(work.id), main.host))
     return tuple(found)
 
 
-_routes: WeakKeyDictionary[Program, dict[str, Route]] = WeakKeyDictionary()
+_ways: WeakKeyDictionary[Program, dict[str, Way]] = WeakKeyDictionary()
 
 
-def _route(program: Program, entry: str | Definition) -> Route:
-    """Return a route, found once for each program: forward and backward both begin with the forward's."""
-    known = _routes.setdefault(program, {})
+def _way(program: Program, entry: str | Definition) -> Way:
+    """Return a way, found once for each program: the backward's entry is found on the forward's."""
+    known = _ways.setdefault(program, {})
     name = entry.id if isinstance(entry, Definition) else entry
     if name not in known:
-        known[name] = trace(program, entry, branches=False)
+        known[name] = way_to_the_work(program, entry)
     return known[name]
 
 
 def _backward_entry(program: Program, entry: str) -> Definition:
-    """Return what autograd runs for the backward pass of the function on a forward entry's route."""
-    route = _route(program, entry)
-    for edge, step in zip(route.edges, route.steps[1:], strict=False):
+    """Return what autograd runs for the backward pass of the function on a forward entry's way."""
+    for edge in _way(program, entry).edges:
         if edge.how is How.AUTOGRAD:
-            for target in program.python.related(step.definition.id):
+            for target in program.python.related(edge.target):
                 return program.definition(target.id)
     raise NameNotFound("backward pass", entry, program.where(), [])
 
 
-def _on_route(program: Program, route: Route, role: str) -> KernelFunction:
-    """Return the function on a route in which matrix products and the exponential meet."""
-    steps = [step for step in route.steps if step.role == "the work of one thread block"]
-    kernels = [step.definition for step in route.steps if step.definition.kind == "kernel"]
-    if steps and not kernels:
+def _at_its_end(program: Program, way: Way, role: str) -> KernelFunction:
+    """Return the function at the end of a way, in which matrix products and the exponential meet."""
+    work = way.definitions[-1]
+    kernels = [definition for definition in way.definitions if definition.kind == "kernel"]
+    if not kernels:
         raise NoRoute(
-            f"{steps[0].definition.qualified_name} in {program.where()} is started as a function object by a library, "
+            f"{work.qualified_name} in {program.where()} is started as a function object by a library, "
             "a form of kernel whose values are not followed; name another entry with --entry"
         )
-    if not steps or not kernels:
-        name = route.steps[0].definition.qualified_name
-        raise NoRoute(
-            f"no attention kernel is reached from {name} in {program.where()}: nothing multiplies matrices and takes "
-            "exponentials; name another entry with --entry"
-        )
-    work = steps[0].definition
-    host = _host_functions(program, [step.definition.id for step in route.steps])
+    host = partial(_host_functions, program, way.definitions)
     return KernelFunction(role, work, kernels[0], program.cpp(work.id), host)
 
 
-def _host_functions(program: Program, ids: Iterable[str]) -> tuple[str, ...]:
-    """Return the C++ host functions among ``ids``, those that they call, and those that these call."""
+def _host_functions(program: Program, definitions: Iterable[Definition]) -> tuple[str, ...]:
+    """Return the ids of the C++ host functions among definitions, of those that they call, and that these call."""
     found: dict[str, None] = {}
-    level = list(ids)
+    level = [definition.id for definition in definitions]
     for _ in range(3):
         following: list[str] = []
         for id in level:

@@ -119,20 +119,20 @@ _FOLLOWED: WeakKeyDictionary[CppSource, dict[str, Kernel | None]] = WeakKeyDicti
 class HostCode:
     """The host functions on the way to a kernel, followed on demand."""
 
-    def __init__(self, source: CppSource, functions: Iterable[str]) -> None:
+    def __init__(self, source: CppSource, functions: Callable[[], Iterable[str]]) -> None:
         """Remember where to look.
 
         Args:
             source: the C++ side of the extension.
-            functions: ids of the host functions on the way to the kernel, and of those that they call.
+            functions: gives the ids of the host functions on the way to the kernel, and of those that they call.
         """
-        self.source, self.functions = source, tuple(functions)
+        self.source, self.functions = source, functions
         self._assigned: dict[str, set[str]] | None = None
 
     def factor(self, field: str) -> HostFactor | None:
         """Return what the host passes for a member of the kernel's argument struct; None where no code says it."""
         if self._assigned is None:
-            self._assigned = {id: assigned_fields(self.source, id) for id in self.functions}
+            self._assigned = {id: assigned_fields(self.source, id) for id in self.functions()}
         for id in sorted((id for id, fields in self._assigned.items() if field in fields), key=self._size):
             host = self._follow(id)
             found = _factor(host, field) if host is not None else None
