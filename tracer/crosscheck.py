@@ -445,7 +445,7 @@ def _assumptions(side: Side, decided: dict[str, bool]) -> list[str]:
             notes.append(f"{name} is stored without the softmax scale, which a later kernel applies")
     if confirmation is not None and not confirmation.is_masked:
         notes.append("keys beyond the end are not masked: their tiles are zero")
-    return notes
+    return [*notes, *side.comparison.unjudged]
 
 
 def _confirmed(confirmation: Confirmation | None) -> str:

@@ -133,7 +133,7 @@ def subject(version_root: Path, role: str, scratch: Path) -> Iterator[Subject]:
 
 def _small(program: Program, extension: Extension, function: KernelFunction) -> Extension:
     sources = [s for s in extension.sources if not s.endswith(".cu")][:1]
-    role = "bwd" if function.role == "backward" else "fwd"
+    role = {"backward": "bwd", "split": "split"}.get(function.role, "fwd")
     kernel_file = function.kernel.location.file
     for source in extension.sources:
         if source.endswith(".cu") and role in source:
@@ -156,16 +156,21 @@ def _opened(root: Path, extension: Extension, function: KernelFunction, role: st
             d.id for d in source.definitions()
             if d.qualified_name == function.definition.qualified_name and d.kind == "device function"
         )  # fmt: skip
-        host = HostCode(source, [d.id for d in source.definitions() if d.language.value == "c++"])
-
-        def passed(name: str) -> float | None:
-            factor = host.factor(name)
-            return factor.values[1] if factor is not None else None
-
+        passed = _passed(source)
         kernel = kernels(source, id)[0]
         yield source, kernel, make_side(kernel, LISTINGS[role], passed), passed
     finally:
         source.close()
+
+
+def _passed(source: CppSource) -> Callable[[str], float | None]:
+    host = HostCode(source, lambda: [d.id for d in source.definitions() if d.language.value == "c++"])
+
+    def passed(field: str) -> float | None:
+        factor = host.factor(field)
+        return factor.values[1] if factor is not None else None
+
+    return passed
 
 
 Change = Callable[[Subject], None]
@@ -202,13 +207,7 @@ def mutated(subject: Subject, scratch: Path) -> Side:
     try:
         name = subject.source.definition(subject.kernel.id).qualified_name
         id = next(d.id for d in source.definitions() if d.qualified_name == name and d.kind == "device function")
-        host = HostCode(source, [d.id for d in source.definitions() if d.language.value == "c++"])
-
-        def passed(field: str) -> float | None:
-            factor = host.factor(field)
-            return factor.values[1] if factor is not None else None
-
-        return make_side(kernels(source, id)[0], LISTINGS[subject.role], passed)
+        return make_side(kernels(source, id)[0], LISTINGS[subject.role], _passed(source))
     finally:
         source.close()
 

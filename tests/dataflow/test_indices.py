@@ -10,9 +10,10 @@ import pytest
 
 from tests.dataflow.mutants import Change, Subject, changed, mutated, subject
 from tests.releases import release
-from tracer.dataflow.ir import decided, flags_of
+from tracer.dataflow.ir import Value, decided, flags_of
 from tracer.dataflow.match import main_loops
 from tracer.dataflow.names import plain
+from tracer.dataflow.roles import RoleFinder
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +63,46 @@ def column_left_out(s: Subject) -> None:
                     s.replace(start.site, "2")
 
 
+def divisions_by(s: Subject, name: str) -> list[Value]:
+    """Return the divisions by a leaf, of the expressions that loops over tiles begin and end with, by their places."""
+    found: dict[int, Value] = {}
+    for loop in main_loops(s.side.comparison.kernel):
+        waiting = [start for _, start, _, _ in loop.counters]
+        waiting += [loop.condition[1]] if isinstance(loop.condition, tuple) else []
+        seen: set[int] = set()
+        while waiting:
+            value = plain(waiting.pop())
+            if value.number not in seen:
+                seen.add(value.number)
+                waiting += value.args
+                if value.op == "div" and plain(value.args[1]).text.endswith(name):
+                    found[value.site[1].start] = value
+    return list(found.values())
+
+
+def range_rounded_down(s: Subject) -> None:
+    roles = RoleFinder(s.side.comparison, main_loops(s.side.comparison.kernel)).roles()
+    for value in divisions_by(s, roles.parts):
+        s.replace(value.site, f"({s.child(value.site, 0)} - 1) / {s.child(value.site, 1)}")
+
+
+def first_row_tile_too_late(s: Subject) -> None:
+    roles = RoleFinder(s.side.comparison, main_loops(s.side.comparison.kernel)).roles()
+    for value in divisions_by(s, roles.rows.rpartition("::")[2]):
+        s.replace(value.site, f"{s.child(value.site, 0)} / {s.child(value.site, 1)} + 1")
+
+
+def causal_limit_one_further(s: Subject) -> None:
+    comparison = s.side.comparison
+    finder = RoleFinder(comparison, main_loops(comparison.kernel))
+    (causal,) = [found for found in finder.configurations(finder.roles()) if found.is_causal]
+    assert causal.only_equal
+    for mask in comparison.masks(causal.flags):
+        assert isinstance(mask.condition, tuple)
+        test = mask.condition[1]
+        s.replace(test.site, f"{s.child(test.site, 0)} > {s.child(test.site, 1)}")
+
+
 FAULTS: dict[str, tuple[Change, str]] = {
     "mask inverted": (invert_mask, "mask"),
     "loop ends early": (loop_ends_early, "bounds"),
@@ -78,6 +119,46 @@ def test_index_fault_is_caught(name: str, forward: Subject, tmp_path: Path) -> N
     side = changed(forward, change, tmp_path)
     assert kind in [finding.kind for finding in side.findings], side.findings
     assert all(finding.location is not None for finding in side.findings)
+
+
+#: The kernels that do not work like the plain forward one: release, role, and what is done to it.
+OTHER_FAULTS: dict[str, tuple[str, str, Change, str]] = {
+    "split: mask inverted": ("2.8.3", "split", invert_mask, "mask"),
+    "split: loop ends early": ("2.8.3", "split", loop_ends_early, "leaves out K/V tile"),
+    "split: loop begins late": ("2.8.3", "split", loop_begins_late, "leaves out K/V tile"),
+    "split: range rounded down": ("2.8.3", "split", range_rounded_down, "leaves out K/V tile"),
+    "backward: loop ends early": ("2.8.3", "backward", loop_ends_early, "leaves out Q tile 0"),
+    "backward: loop begins late": ("2.8.3", "backward", loop_begins_late, "leaves out Q tile"),
+    "backward: begins below the diagonal": (
+        "2.8.3", "backward", first_row_tile_too_late, "leaves before its tile is done",
+    ),
+    "forward of 2.0: one score too many": ("2.0.0.post1", "forward", causal_limit_one_further, "is not hidden"),
+    "backward of 2.0: begins below the diagonal": (
+        "2.0.0.post1", "backward", first_row_tile_too_late, "leaves out Q tile",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OTHER_FAULTS)
+def test_index_fault_of_another_kernel_is_caught(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    version, role, change, message = OTHER_FAULTS[name]
+    with subject(release(version), role, tmp_path_factory.mktemp("other")) as found:
+        assert not found.side.findings
+        side = changed(found, change, tmp_path_factory.mktemp("changed"))
+    assert any(message in finding.message for finding in side.findings), side.findings
+
+
+def test_what_is_not_judged_is_said(forward: Subject, tmp_path: Path) -> None:
+    assert not forward.side.comparison.unjudged
+
+    def begin_at_a_table(s: Subject) -> None:
+        loop = main_loops(s.side.comparison.kernel)[0]
+        for _, start, _, _ in loop.counters:
+            if plain(start).op == "sub":
+                s.replace(plain(start).site, "reinterpret_cast<int *>(params.rotary_cos_ptr)[m_block]")
+
+    side = changed(forward, begin_at_a_table, tmp_path)
+    assert any("not judged" in note for note in side.comparison.unjudged)
 
 
 def plain_barriers(s: Subject) -> list[tuple[str, object]]:

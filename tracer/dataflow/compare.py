@@ -31,6 +31,7 @@ class Comparison:
         match: what corresponds to what.
         findings: what is wrong, the cause before its consequences.
         lanes: how much of a row each value of the kernel knows.
+        unjudged: what the checks of index sets could not judge, in words.
         is_whole: exact terms are needed of all values, not only of what is stored.
     """
 
@@ -40,6 +41,7 @@ class Comparison:
     match: Match
     findings: list[Finding] = field(default_factory=list)
     lanes: Lanes | None = None
+    unjudged: list[str] = field(default_factory=list)
     is_whole: bool = False
     _exact: Terms | None = None
 
