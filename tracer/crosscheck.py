@@ -62,6 +62,7 @@ BLIND_SPOTS = (
     "which operand of a tensor-core product is transposed, and how an element of a fragment maps to a thread",
     "rounding: conversions between element types vanish",
     "addresses: strides, batch and head offsets, paged and rotated keys",
+    "barriers between double buffers, store predicates that are wrong but present, bounds of local windows",
     "what a feature that is assumed off does (dropout, ALiBi, softcap): listed as an assumption",
     "whether the host allocates what the kernel writes, and launches the grid that the kernel expects",
 )
