@@ -123,15 +123,18 @@ def kernel(
     The checkout's own host code is interpreted for the call; nothing of it is compiled or run. Without --gpu the GPU is
     an A100. --calls prints one JSON answer a line. Exit status 1 if the checkout refuses the call.
     """
-    from tracer.dispatch import Dispatcher, Question, Unsupported, all_specializations, answer_calls, ask
-    from tracer.render import kernel_json, kernel_markdown, kernel_text
-    from tracer.render.output import write
-
     defines = tuple(define or ())
     refused = False
     color, width = terminal()
     color = color and output == "-"
     with open_program(checkout, no_cache, verbose) as (program, stages):
+        extension = program.extension_for(entry)
+        if extension is not None and not defines:
+            program.source(extension)  # parses while the modules for the question are imported
+        from tracer.dispatch import Dispatcher, Question, Unsupported, all_specializations, answer_calls, ask
+        from tracer.render import kernel_json, kernel_markdown, kernel_text
+        from tracer.render.output import write
+
         if calls is not None:
             with stages.stage("answering the calls"):
                 answers = answer_calls(program, _lines(calls), defines=defines, cache=not no_cache)
@@ -151,7 +154,7 @@ def kernel(
                 softcap, alibi, return_softmax, page_size, new_tokens, rotary_dim, num_splits, deterministic,
             )  # fmt: skip
             device = chosen_device(gpu, sm, sm_count)
-            dispatcher = Dispatcher(program, program.extension_for(entry), defines=defines, cache=not no_cache)
+            dispatcher = Dispatcher(program, extension, defines=defines, cache=not no_cache)
             try:
                 with stages.stage("interpreting the host code"):
                     answer = ask(dispatcher, question, device, explain=True, outcomes=True)

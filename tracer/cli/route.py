@@ -65,11 +65,10 @@ def trace(
 
     Without --to, the route ends in the kernel that does the work: at its softmax update.
     """
-    from tracer.render.output import write
-    from tracer.route import Wanted
-    from tracer.route import trace as find_route
-
     with open_program(checkout, no_cache, verbose) as (program, stages):
+        from tracer.route import Wanted
+        from tracer.route import trace as find_route
+
         with stages.stage("following the call"):
             route = find_route(program, entry, to, Wanted(head_dim, dtype.value if dtype else None, causal))
         with stages.stage("rendering"):
@@ -94,6 +93,8 @@ def trace(
 
                 picture = draw(graph_of_route(program, route), route, Prune(hops=0))
                 result = _drawn(GraphFormat(format.value), picture, program)
+    from tracer.render.output import write
+
     write(output, result)
 
 

@@ -16,6 +16,7 @@ from tracer.cli.options import (
     VerboseOption,
     app,
     as_json,
+    begin,
     open_program,
     terminal,
 )
@@ -50,12 +51,14 @@ def symbols(
 
     Found by what is computed, not by what things are called, and set beside the reference kernel's variables.
     """
+    with open_program(checkout, no_cache, verbose) as (program, stages), stages.stage("following the values"):
+        begin(program)
+        from tracer.symbols import symbol_table
+
+        table = symbol_table(program, algorithm=algorithm.value, entry=entry)
     from tracer.render import symbols_json, symbols_markdown, symbols_text
     from tracer.render.output import write
-    from tracer.symbols import symbol_table
 
-    with open_program(checkout, no_cache, verbose) as (program, stages), stages.stage("following the values"):
-        table = symbol_table(program, algorithm=algorithm.value, entry=entry)
     if format is TableFormat.JSON:
         result = as_json(symbols_json.symbols(table))
     elif format is TableFormat.MD:
@@ -79,12 +82,14 @@ def check(
 
     Exit status 1, and the missing, extra or swapped step with its place, if not.
     """
-    from tracer.crosscheck import check as cross_check
+    with open_program(checkout, no_cache, verbose) as (program, stages), stages.stage("following the values"):
+        begin(program)
+        from tracer.crosscheck import check as cross_check
+
+        answer = cross_check(program, algorithm=algorithm.value, entry=entry)
     from tracer.render import symbols_json, symbols_markdown, symbols_text
     from tracer.render.output import write
 
-    with open_program(checkout, no_cache, verbose) as (program, stages), stages.stage("following the values"):
-        answer = cross_check(program, algorithm=algorithm.value, entry=entry)
     if format is TableFormat.JSON:
         result = as_json(symbols_json.check(answer))
     elif format is TableFormat.MD:
