@@ -8,7 +8,8 @@ from dataclasses import field
 from functools import lru_cache
 
 from tracer.dataflow.diagnose import Diagnosis, Finding
-from tracer.dataflow.ir import Graph, TooLarge, Value
+from tracer.dataflow.graph import Graph, TooLarge
+from tracer.dataflow.ir import Value
 from tracer.dataflow.lanes import COMPLETE, SHARE, Lanes
 from tracer.dataflow.listing import Listing, listing
 from tracer.dataflow.match import BUDGET, Match, Matcher

@@ -9,7 +9,8 @@ from typing import Any
 from tracer.cpp.source import CppSource
 from tracer.cpp.tree import Class, Node
 from tracer.dataflow.frames import Closure, Frame, Object, Thing, Type
-from tracer.dataflow.ir import Formula, Graph, Ref, Site, Storage, Value, negated, plain
+from tracer.dataflow.graph import Graph
+from tracer.dataflow.ir import Formula, Ref, Site, Storage, Value, negated, plain
 from tracer.dataflow.lookup import Lookup
 from tracer.model import Location
 from tracer.records import dataclass

@@ -13,7 +13,8 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
 
-from tracer.dataflow.ir import Formula, Graph, Loop, Value, decided, plain
+from tracer.dataflow.graph import Graph
+from tracer.dataflow.ir import Formula, Loop, Value, decided, plain
 
 COMMUTATIVE = frozenset(("add", "mul", "max", "min", "matmul", "join"))
 _ROW = {"add": "rowsum", "max": "rowmax", "min": "rowmin"}
