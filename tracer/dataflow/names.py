@@ -20,6 +20,8 @@ OPERATORS = {
     "+": "add", "-": "sub", "*": "mul", "/": "div", "%": "mod", "<": "lt", ">": "gt", "<=": "le", ">=": "ge",
     "==": "eq", "!=": "ne", "&": "bit_and", "|": "bit_or", "^": "bit_xor", "<<": "shift_left", ">>": "shift_right",
 }  # fmt: skip
+#: Operators of C++ that count a variable up or down; those written behind it with a ``p``.
+COUNTING = ("++", "--", "p++", "p--")
 
 
 def fold(op: str, args: list[float | int | bool]) -> float | int | bool | None:
