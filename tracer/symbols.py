@@ -12,9 +12,9 @@ from tracer.records import dataclass
 from tracer.route import DEFAULT_ENTRY, Identity, identity
 
 if TYPE_CHECKING:
+    from tracer.dataflow.algebra import Term
     from tracer.dataflow.ir import Loop, Site, Value
     from tracer.dataflow.reference import Reference
-    from tracer.dataflow.terms import Term
 
 AGREES, DIFFERS, MISSING = "agrees", "differs", "missing"
 

@@ -255,12 +255,12 @@ def test_a_kernel_without_attention_never_passes(name: str, tmp_path: Path) -> N
 
 
 def test_work_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tracer.dataflow import ir
+    from tracer.dataflow import graph
     from tracer.dataflow.cuda import kernels
     from tracer.dataflow.reference import Reference
 
-    monkeypatch.setattr(ir, "MAX_VALUES", 500)
+    monkeypatch.setattr(graph, "MAX_VALUES", 500)
     with Reference() as reference:
         source = reference.source("flash_attention_2_forward")
-        with pytest.raises(ir.TooLarge, match="more than 500 operations"):
+        with pytest.raises(graph.TooLarge, match="more than 500 operations"):
             kernels(source, reference.kernels("flash_attention_2_forward")[0].id)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tracer.dataflow.diagnose import Finding
-from tracer.dataflow.ir import Event, Formula, Graph, Loop, Storage
+from tracer.dataflow.graph import Graph
+from tracer.dataflow.ir import Event, Formula, Loop, Storage
 
 
 def barrier_findings(graph: Graph, flags: dict[str, bool], loops: list[Loop]) -> list[Finding]:

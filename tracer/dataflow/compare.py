@@ -7,14 +7,16 @@ from collections.abc import Mapping
 from dataclasses import field
 from functools import lru_cache
 
+from tracer.dataflow.algebra import Term
 from tracer.dataflow.diagnose import Diagnosis, Finding
-from tracer.dataflow.ir import Graph, TooLarge, Value
+from tracer.dataflow.graph import Graph, TooLarge
+from tracer.dataflow.ir import Value
 from tracer.dataflow.lanes import COMPLETE, SHARE, Lanes
 from tracer.dataflow.listing import Listing, listing
 from tracer.dataflow.match import BUDGET, Match, Matcher
 from tracer.dataflow.names import plain
 from tracer.dataflow.steps import Step, Steps
-from tracer.dataflow.terms import Term, Terms
+from tracer.dataflow.terms import Terms
 from tracer.records import dataclass
 
 AGREES, DIFFERS, NOT_REACHED = "agrees", "differs", "not reached"

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from dataclasses import field
 from functools import partial
 
+from tracer.dataflow.algebra import Term
 from tracer.dataflow.arrays import Array, filled, ratio
 from tracer.dataflow.compare import Comparison, exact_paper
 from tracer.dataflow.diagnose import Diagnosis, Finding
 from tracer.dataflow.evaluate import Evaluation, Problem, Unknown, random_tiles
 from tracer.dataflow.ir import Value
-from tracer.dataflow.terms import Term, Terms
+from tracer.dataflow.terms import Terms
 from tracer.records import dataclass
 
 #: From the name of a member of the kernel's argument struct to the value that the host passes.

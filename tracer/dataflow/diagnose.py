@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import permutations
 
+from tracer.dataflow.algebra import COMMUTATIVE, Term
 from tracer.dataflow.match import Match, Matcher
 from tracer.dataflow.steps import Steps
-from tracer.dataflow.terms import COMMUTATIVE, Term, Terms
+from tracer.dataflow.terms import Terms
 from tracer.model import Location
 from tracer.records import dataclass
 

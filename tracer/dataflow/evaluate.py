@@ -12,10 +12,11 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import field
 
+from tracer.dataflow.algebra import Term
 from tracer.dataflow.arrays import Array, elementwise, filled, multiplied, reduced, row_axes, scalar
 from tracer.dataflow.ir import Formula, Loop, Value
 from tracer.dataflow.names import plain
-from tracer.dataflow.terms import Term, Terms
+from tracer.dataflow.terms import Terms
 from tracer.records import dataclass
 
 #: Which axes the tile of an input has, by the name that the listings give it.

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tracer.dataflow.algebra import Term
 from tracer.dataflow.compare import Comparison
 from tracer.dataflow.diagnose import Finding
 from tracer.dataflow.match import Matcher
-from tracer.dataflow.terms import Term
 
 
 def _flags(comparison: Comparison) -> list[str]:

@@ -8,7 +8,8 @@ from weakref import WeakKeyDictionary
 
 from tracer.cpp.source import CppSource
 from tracer.cpp.tree import walk
-from tracer.dataflow.cuda import Kernel, Undecided
+from tracer.dataflow.cuda import Kernel
+from tracer.dataflow.expressions import Undecided
 from tracer.dataflow.ir import Formula, Value
 from tracer.dataflow.names import plain
 from tracer.errors import TracerError

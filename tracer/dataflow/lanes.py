@@ -7,7 +7,8 @@ by or whose logarithm is taken, must be complete.
 
 from __future__ import annotations
 
-from tracer.dataflow.ir import Graph, Value
+from tracer.dataflow.graph import Graph
+from tracer.dataflow.ir import Value
 from tracer.dataflow.terms import Terms
 from tracer.records import dataclass
 

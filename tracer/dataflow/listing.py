@@ -8,7 +8,8 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from tracer.dataflow.ir import Formula, Graph, Loop, Ref, Site, Storage, Value
+from tracer.dataflow.graph import Graph
+from tracer.dataflow.ir import Formula, Loop, Ref, Site, Storage, Value
 from tracer.errors import TracerError
 from tracer.model import Location
 from tracer.records import dataclass

@@ -11,8 +11,9 @@ from __future__ import annotations
 from dataclasses import field
 from itertools import permutations
 
+from tracer.dataflow.algebra import COMMUTATIVE, Term
 from tracer.dataflow.ir import Loop, Value
-from tracer.dataflow.terms import COMMUTATIVE, Term, Terms
+from tracer.dataflow.terms import Terms
 from tracer.records import dataclass
 
 #: Pairs of terms that one matching may look at.

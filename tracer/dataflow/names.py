@@ -9,7 +9,8 @@ from typing import Any
 from tracer.cpp.source import CppSource
 from tracer.cpp.tree import Class, Node
 from tracer.dataflow.frames import Closure, Frame, Object, Thing, Type
-from tracer.dataflow.ir import Formula, Graph, Ref, Site, Storage, Value, negated, plain
+from tracer.dataflow.graph import Graph
+from tracer.dataflow.ir import Formula, Ref, Site, Storage, Value, negated, plain
 from tracer.dataflow.lookup import Lookup
 from tracer.model import Location
 from tracer.records import dataclass
@@ -19,6 +20,8 @@ OPERATORS = {
     "+": "add", "-": "sub", "*": "mul", "/": "div", "%": "mod", "<": "lt", ">": "gt", "<=": "le", ">=": "ge",
     "==": "eq", "!=": "ne", "&": "bit_and", "|": "bit_or", "^": "bit_xor", "<<": "shift_left", ">>": "shift_right",
 }  # fmt: skip
+#: Operators of C++ that count a variable up or down; those written behind it with a ``p``.
+COUNTING = ("++", "--", "p++", "p--")
 
 
 def fold(op: str, args: list[float | int | bool]) -> float | int | bool | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tracer.dataflow.terms import Term, Terms
+from tracer.dataflow.algebra import Term
+from tracer.dataflow.terms import Terms
 from tracer.model import Location
 from tracer.records import dataclass
 
