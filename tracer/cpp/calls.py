@@ -12,12 +12,12 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tracer.cpp.convert import Unit
 from tracer.cpp.library import RUNS_OPERATOR_OF, STARTERS
 from tracer.cpp.scopes import Local, Scope, Visited, visit
 from tracer.cpp.template_arguments import TemplateArguments
 from tracer.cpp.tree import Function, Node, TypeRef
 from tracer.cpp.types import Instance, TypeReader, Types, Where, join, unknown
+from tracer.cpp.unit import Unit
 from tracer.model import Confidence, How, Outcome
 from tracer.records import dataclass
 

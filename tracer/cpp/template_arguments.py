@@ -21,7 +21,7 @@ from tracer.cpp.tree import Function, Node, TypeRef
 from tracer.cpp.types import TypeReader, Types, Where, join, same_types, unknown, written
 
 if TYPE_CHECKING:
-    from tracer.cpp.convert import Unit
+    from tracer.cpp.unit import Unit
 
 _MAX_ROUNDS = 4
 _NOTHING = Types()

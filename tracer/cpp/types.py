@@ -20,7 +20,7 @@ from tracer.cpp.tree import Function, Node, TypeRef
 from tracer.records import dataclass
 
 if TYPE_CHECKING:
-    from tracer.cpp.convert import Unit
+    from tracer.cpp.unit import Unit
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _QUALIFIERS = re.compile(r"\b(?:const|volatile|typename|struct|class)\b|[&*]")
