@@ -16,7 +16,8 @@ from tracer.cpp.library import RUNS_OPERATOR_OF, STARTERS
 from tracer.cpp.scopes import Local, Scope, Visited, visit
 from tracer.cpp.template_arguments import TemplateArguments
 from tracer.cpp.tree import Function, Node, TypeRef
-from tracer.cpp.types import Instance, TypeReader, Types, Where, join, unknown
+from tracer.cpp.type_reader import TypeReader
+from tracer.cpp.types import Instance, Types, Where, join, unknown
 from tracer.cpp.unit import Unit
 from tracer.model import Confidence, How, Outcome
 from tracer.records import dataclass

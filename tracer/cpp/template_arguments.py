@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 from tracer.cpp.library import CONDITIONAL_TYPES
 from tracer.cpp.scopes import Visited
 from tracer.cpp.tree import Function, Node, TypeRef
-from tracer.cpp.types import TypeReader, Types, Where, join, same_types, unknown, written
+from tracer.cpp.type_reader import TypeReader
+from tracer.cpp.types import Types, Where, join, same_types, unknown, written
 
 if TYPE_CHECKING:
     from tracer.cpp.unit import Unit
