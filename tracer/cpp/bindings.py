@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tracer.cpp.convert import Unit
 from tracer.cpp.tree import Node, walk
+from tracer.cpp.unit import Unit
 from tracer.records import dataclass
 
 _PYBIND = "flashtracer_pybind_"

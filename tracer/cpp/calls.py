@@ -8,29 +8,20 @@ to. What no rule decides stays unresolved, with the reason.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
-from tracer.cpp.convert import Unit
-from tracer.cpp.library import RUNS_OPERATOR_OF, STARTERS
+from tracer.cpp import spelling
+from tracer.cpp.candidates import Candidates, Found
+from tracer.cpp.kernels import Kernels
 from tracer.cpp.scopes import Local, Scope, Visited, visit
 from tracer.cpp.template_arguments import TemplateArguments
 from tracer.cpp.tree import Function, Node, TypeRef
-from tracer.cpp.types import Instance, TypeReader, Types, Where, join, unknown
+from tracer.cpp.types import Instance, Types, Where, join, unknown
+from tracer.cpp.unit import Unit
 from tracer.model import Confidence, How, Outcome
 from tracer.records import dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """One destination of a call: a USR, how it was found, and where its name was bound on the way."""
-
-    usr: str
-    how: How
-    confidence: Confidence
-    through: tuple[int, int] | None = None
-    template_arguments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +38,6 @@ class Call:
     condition: str = ""
 
 
-_WORD = re.compile(r"[A-Za-z_]\w*")
 _MAX_LEVEL = 30  # calls whose types depend on calls whose types depend …
 
 
@@ -63,19 +53,8 @@ class CallReader:
             infer: find out what the unit binds template parameters to, which reads the functions that use a template.
         """
         self.unit, self.body = unit, body
-        self.functions_by_name: dict[str, list[str]] = {}
-        for function in unit.functions:
-            usrs = self.functions_by_name.setdefault(function.declaration.name, [])
-            if function.declaration.usr not in usrs:
-                usrs.append(function.declaration.usr)
-        self.method_names = {name for class_ in unit.classes.values() for name, _ in class_.methods}
-        self.call_operators = [
-            usr for class_ in unit.classes.values() for name, usr in class_.methods if name == "operator()"
-        ]
-        self.constructors = [
-            usr for class_ in unit.classes.values() for name, usr in class_.methods if name == class_.declaration.name
-        ]
-        self.types = TypeReader(unit, self.functions_by_name)
+        self.candidates = Candidates(unit)
+        self.types = self.candidates.types
         self.missed = False  # an answer would have needed inference
         inference = TemplateArguments(unit, self.types, self.visited, self.reached)
         self.types.bound = inference.bound if infer else self._not_inferred
@@ -100,7 +79,7 @@ class CallReader:
         if key not in self._visited:
             body = self.body(key)
             function = self.unit.functions[key]
-            text = _BodyReader(self, function).text
+            text = partial(spelling.text, self.unit)
             self._visited[key] = visit(function, body, text) if body is not None else []
         return self._visited[key]
 
@@ -180,6 +159,8 @@ class _BodyReader:
 
     def __init__(self, reader: CallReader, function: Function) -> None:
         self.reader, self.unit, self.types, self.function = reader, reader.unit, reader.types, function
+        self.candidates = reader.candidates
+        self.kernels = Kernels(reader.candidates, function, reader.visited)
         self.found: dict[tuple[int, int, str], Call] = {}
         self.own_class = self.unit.classes.get(function.declaration.parent)
 
@@ -195,13 +176,6 @@ class _BodyReader:
             elif node.kind == "name" and node.targets:
                 self.add_kernel_pointer(node, place.condition)
         return sorted(self.found.values(), key=lambda call: (call.file, call.offset))
-
-    def text(self, node: Node, limit: int = 120) -> str:
-        text = " ".join(self.unit.slice(node.file, node.start, node.end).replace("\\\n", " ").split())
-        return text if len(text) <= limit else text[: limit - 1] + "…"
-
-    def arguments(self, node: Node) -> tuple[str, ...]:
-        return tuple([self.text(child) or child.text for child in node.children])
 
     def add(
         self, written: str, at: tuple[int, int, int], outcome: Outcome, found: Sequence[Found], reason: str,
@@ -228,20 +202,19 @@ class _BodyReader:
             self.add_member_call(node, callee, count, scope, condition)
         elif callee.kind in ("call", "index", "construct", "unary", "conditional", "cast"):
             at = (node.file, node.start, node.end)
-            self.add_object_call(
-                self.written(callee), at, callee, count, scope, condition, "calls the result of an expression"
-            )
+            written = spelling.written(self.unit, callee)
+            self.add_object_call(written, at, callee, count, scope, condition, "calls the result of an expression")
         else:
-            self.add(self.text(callee, 60), (node.file, node.start, node.end), Outcome.UNRESOLVED, (),
+            self.add(spelling.text(self.unit, callee, 60), (node.file, node.start, node.end), Outcome.UNRESOLVED, (),
                      "the callee is no name", condition)  # fmt: skip
 
     def add_named_call(self, node: Node, callee: Node, count: int, scope: Scope, condition: str) -> None:
         at = (callee.file, callee.start, node.end)
         name = callee.text
         if callee.targets:
-            outcome, found, reason = self.choose(callee, count)
+            outcome, found, reason = self.candidates.choose(callee, count)
             if outcome is Outcome.EXTERNAL:
-                found = self.started(node, callee, scope)
+                found = self.kernels.started(node, callee, scope)
                 outcome = Outcome.RESOLVED if found else outcome
             self.add(name, at, outcome, found, reason, condition)
             return
@@ -251,7 +224,7 @@ class _BodyReader:
                 return  # its body is part of this function
             found = [
                 Found(f.usr, How.ALIAS, f.confidence, local.place, f.template_arguments)
-                for f in self.function_pointer(local.node, scope)
+                for f in self.kernels.function_pointer(local.node, scope)
             ]
             if found:
                 self.add(name, at, Outcome.RESOLVED, found, "", condition)
@@ -266,11 +239,11 @@ class _BodyReader:
             self.add(name, at, Outcome.UNRESOLVED, (), f"depends on template parameter {name}", condition)
             return
         # Not visible at the definition: only argument-dependent lookup can find it when the template is instantiated.
-        candidates = self.fitting(self.reader.functions_by_name.get(name, ()), count)
-        own = self.methods(self.own(), name, count) if self.own_class is not None and not candidates else []
+        candidates = self.candidates.fitting(self.candidates.functions_by_name.get(name, ()), count)
+        own = self.candidates.methods(self.own(), name, count) if self.own_class is not None and not candidates else []
         if candidates:
             confidence = Confidence.INFERRED if len(candidates) == 1 else Confidence.AMBIGUOUS
-            arguments = self.arguments(callee)
+            arguments = spelling.arguments(self.unit, callee)
             found = [Found(usr, How.OVERLOAD, confidence, None, arguments) for usr in candidates]
             self.add(name, at, Outcome.RESOLVED, found, "", condition)
         else:
@@ -284,14 +257,14 @@ class _BodyReader:
         name = f"{qualifier}::{last}"
         where = self.where(scope)
         types = self.types.of_spelling(qualifier, where)
-        found = self.methods(types, last, count)
+        found = self.candidates.methods(types, last, count)
         if not found and (types.unknown or types.instances):
             types = self.types.of_spelling(qualifier, replace(where, deep=True))
-            found = self.methods(types, last, count, deep=True)
+            found = self.candidates.methods(types, last, count, deep=True)
         if found:
             self.add(name, at, Outcome.RESOLVED, found, "", condition)
         elif types.library and not types.instances and not types.unknown:
-            candidates = self.in_namespace(qualifier, last, count)
+            candidates = self.candidates.in_namespace(qualifier, last, count)
             self.add(name, at, Outcome.RESOLVED if candidates else Outcome.EXTERNAL, candidates, "", condition)
         elif qualifier in self.template_parameters():
             self.add(name, at, Outcome.UNRESOLVED, (), f"depends on template parameter {qualifier}", condition)
@@ -300,43 +273,38 @@ class _BodyReader:
             self.add(name, at, Outcome.UNRESOLVED, (), f"{qualifier} is {types.unknown}" if types.unknown else reason,
                      condition)  # fmt: skip
 
-    def in_namespace(self, qualifier: str, name: str, count: int) -> list[Found]:
-        """Return the checkout's functions of a namespace that no declaration in sight names."""
-        usrs = [
-            usr
-            for usr in self.reader.functions_by_name.get(name, ())
-            if f"::{self.unit.declarations[usr].qualified_name}".endswith(f"::{qualifier}::{name}")
-        ]
-        fitting = self.fitting(usrs, count)
-        confidence = Confidence.INFERRED if len(fitting) == 1 else Confidence.AMBIGUOUS
-        return [Found(usr, How.OVERLOAD, confidence) for usr in fitting]
-
     def add_object_call(
         self, name: str, at: tuple[int, int, int], callee: Node, count: int, scope: Scope, condition: str, reason: str
     ) -> None:
         """Add a call of an object: of its ``operator()``."""
         where = self.where(scope)
         types = self.types.of_node(callee, where)
-        found = self.methods(types, "operator()", count)
-        if not found and types.unknown and not types.library and not types.instances and self.callable_with(count):
+        found = self.candidates.methods(types, "operator()", count)
+        if (
+            not found
+            and types.unknown
+            and not types.library
+            and not types.instances
+            and self.candidates.callable_with(count)
+        ):
             types = self.types.of_node(callee, replace(where, deep=True))
-            found = self.methods(types, "operator()", count, deep=True)
+            found = self.candidates.methods(types, "operator()", count, deep=True)
             if types.local and not found and not types.unknown:
                 return  # a lambda: its body is part of the function that writes it
         if found:
             self.add(name, at, Outcome.RESOLVED, found, "", condition)
-        elif types.library or types.instances or not self.callable_with(count):
+        elif types.library or types.instances or not self.candidates.callable_with(count):
             self.add(name, at, Outcome.EXTERNAL, (), "", condition)
         else:
             reason = reason or f"{name} is called, and its type is {types.unknown}"
             self.add(name, at, Outcome.UNRESOLVED, (), reason, condition)
 
     def add_member_call(self, node: Node, callee: Node, count: int, scope: Scope, condition: str) -> None:
-        name_at = self.member_position(callee)
+        name_at = spelling.member_position(self.unit, callee)
         at = (callee.file, name_at, node.end)
-        written = self.written(callee)
+        written = spelling.written(self.unit, callee)
         if callee.targets:
-            outcome, found, reason = self.choose(callee, count)
+            outcome, found, reason = self.candidates.choose(callee, count)
             self.add(written, at, outcome, found, reason, condition)
             return
         base = callee.children[0]
@@ -344,16 +312,16 @@ class _BodyReader:
             qualifier, _, last = callee.text.rpartition("::")
             self.add_qualified_call(qualifier, last, at, callee, count, scope, condition)
             return
-        arguments = self.arguments_of_member(callee)
+        arguments = spelling.arguments_of_member(self.unit, callee)
         where = self.where(scope)
         types = self.types.of_node(base, where)
-        found = self.methods(types, callee.text, count, arguments)
-        if not found and callee.text in self.reader.method_names and not (types.library and not types.instances):
+        found = self.candidates.methods(types, callee.text, count, arguments)
+        if not found and callee.text in self.candidates.method_names and not (types.library and not types.instances):
             types = self.types.of_node(base, replace(where, deep=True))
-            found = self.methods(types, callee.text, count, arguments, deep=True)
+            found = self.candidates.methods(types, callee.text, count, arguments, deep=True)
         if found:
             self.add(written, at, Outcome.RESOLVED, found, "", condition)
-        elif callee.text not in self.reader.method_names or (types.library and not types.unknown):
+        elif callee.text not in self.candidates.method_names or (types.library and not types.unknown):
             self.add(written, at, Outcome.EXTERNAL, (), "", condition)  # no class of the checkout has such a member
         elif types.instances and not types.unknown:
             bases = join([self.types.bases(instance, True) for instance in types.instances])
@@ -365,18 +333,15 @@ class _BodyReader:
             reason = f"a member of something whose type is {types.unknown}"
             self.add(written, at, Outcome.UNRESOLVED, (), reason, condition)
 
-    def arguments_of_member(self, callee: Node) -> tuple[str, ...]:
-        return tuple([self.text(child) or child.text for child in callee.children[1:]])
-
     def add_construct(self, node: Node, scope: Scope, condition: str) -> None:
         types = self.types.of_type(node.type, self.where(scope))
-        deep = not types.decided and bool(self.fitting(self.reader.constructors, len(node.children)))
+        deep = not types.decided and bool(self.candidates.fitting(self.candidates.constructors, len(node.children)))
         if deep:
             types = self.types.of_type(node.type, replace(self.where(scope), deep=True))
         usrs: dict[str, Found] = {}
         for usr in types.usrs:
             name = self.unit.classes[usr].declaration.name
-            for found in self.methods(Types((Instance(usr),)), name, len(node.children), deep=deep):
+            for found in self.candidates.methods(Types((Instance(usr),)), name, len(node.children), deep=deep):
                 usrs[found.usr] = replace(found, how=How.CONSTRUCTOR)
         sure = len(usrs) == 1 and not types.library and not types.unknown
         constructors = [f if sure else replace(f, confidence=Confidence.AMBIGUOUS) for f in usrs.values()]
@@ -392,94 +357,27 @@ class _BodyReader:
         local = scope.get(callee.text) if callee.kind == "name" and not callee.targets else None
         found = [
             Found(f.usr, How.LAUNCH, f.confidence, local.place if local else f.through, f.template_arguments)
-            for f in self.function_pointer(local.node if local else callee, scope)
+            for f in self.kernels.function_pointer(local.node if local else callee, scope)
         ]
         if callee.targets:  # the kernel is named where it is launched
             inside = {usr for usr in callee.targets if self.unit.is_inside(usr)}
             found = [replace(f, through=None) if f.usr in inside else f for f in found]
-        written = callee.text or self.text(callee, 60)
+        written = callee.text or spelling.text(self.unit, callee, 60)
         if found:
             self.add(written, at, Outcome.RESOLVED, found, "", condition)
         else:
             reason = "launches something that no declaration here names"
             self.add(written, at, Outcome.UNRESOLVED, (), reason, condition)
 
-    def started(self, node: Node, callee: Node, scope: Scope) -> list[Found]:
-        """Return the kernels that a call of a library function starts."""
-        starter = STARTERS.get(self.library_name(callee))
-        if starter is None:
-            return []
-        if starter.template_argument >= 0:
-            found = self.run_by(callee.children, starter.template_argument, scope)
-        elif starter.argument + 1 < len(node.children):
-            found = self.function_pointer(node.children[starter.argument + 1], scope)
-        else:
-            found = []
-        return [replace(f, how=How.LAUNCH) for f in found]
-
-    def library_name(self, node: Node) -> str:
-        declaration = self.unit.declarations.get(node.targets[0]) if node.targets else None
-        return declaration.qualified_name if declaration is not None else ""
-
-    def run_by(self, arguments: tuple[Node, ...], position: int, scope: Scope) -> list[Found]:
-        """Return what a library's kernel runs: ``operator()`` of the class that is its template argument."""
-        if position >= len(arguments):
-            return []
-        argument = arguments[position]
-        types = self.types.of_written(argument, replace(self.where(scope), deep=True))
-        runs = [usr for instance in types.instances for usr in self.runs(instance)]
-        sure = len(set(runs)) == 1 and not types.unknown
-        confidence = Confidence.INFERRED if sure else Confidence.AMBIGUOUS
-        named = scope.get(argument.text)
-        through = named.place if named is not None else (argument.file, argument.start)
-        written = (self.text(argument) or argument.text,)
-        return [Found(usr, How.KERNEL_POINTER, confidence, through, written) for usr in dict.fromkeys(runs)]
-
-    def runs(self, instance: Instance) -> list[str]:
-        """Return ``operator()`` of a class; of its base where the class only guards the base's.
-
-        ``template <class K> struct Guarded : K`` hands the call on in the compilation for the right device only, so
-        that its own operator is empty in any other.
-        """
-        class_ = self.unit.classes[instance.usr]
-        own = [usr for name, usr in class_.methods if name == "operator()"]
-        if own and any(base.spelling in class_.template_parameters for base in class_.bases):
-            if any(self.reader.visited(key) for usr in own for key in self.unit.by_usr.get(usr, ())):
-                return own
-            bases = self.types.bases(instance, True)
-            return [usr for base in bases.instances for usr in self.runs(base)] or own
-        return own or [usr for base in self.types.bases(instance, True).instances for usr in self.runs(base)]
-
     def add_kernel_pointer(self, node: Node, condition: str) -> None:
-        kernels = [usr for usr in node.targets if "global" in self.attributes(usr)]
+        kernels = [usr for usr in node.targets if "global" in self.candidates.attributes(usr)]
         if kernels:
             confidence = Confidence.EXACT if len(kernels) == 1 else Confidence.AMBIGUOUS
-            found = [Found(usr, How.KERNEL_POINTER, confidence, None, self.arguments(node)) for usr in kernels]
+            arguments = spelling.arguments(self.unit, node)
+            found = [Found(usr, How.KERNEL_POINTER, confidence, None, arguments) for usr in kernels]
             self.add(f"&{node.text}", (node.file, node.start, node.end), Outcome.RESOLVED, found, "", condition)
 
-    def function_pointer(self, node: Node | None, scope: Scope) -> list[Found]:
-        """Return the functions that the initialiser of a function-pointer variable names."""
-        if node is None:
-            return []
-        if node.kind in ("unary", "cast") and node.children:
-            return self.function_pointer(node.children[0], scope)
-        if node.kind == "conditional":
-            found = {f.usr: f for child in reversed(node.children[1:]) for f in self.function_pointer(child, scope)}
-            if len(found) < 2:  # one template, chosen with other arguments
-                return list(found.values())
-            return [Found(f.usr, f.how, Confidence.AMBIGUOUS, f.through, f.template_arguments) for f in found.values()]
-        if node.kind != "name":
-            return []
-        if not node.targets and node.text in scope:
-            return self.function_pointer(scope[node.text].node, scope)
-        inside = [usr for usr in node.targets if self.unit.is_inside(usr)]
-        if not inside and self.library_name(node) in RUNS_OPERATOR_OF:
-            return self.run_by(node.children, RUNS_OPERATOR_OF[self.library_name(node)], scope)
-        confidence = Confidence.EXACT if len(inside) == 1 else Confidence.AMBIGUOUS
-        through = (node.file, node.start)
-        return [Found(usr, How.KERNEL_POINTER, confidence, through, self.arguments(node)) for usr in inside]
-
-    # -- choosing among declarations ----------------------------------------------------------------------------------
+    # -- what the body stands in --------------------------------------------------------------------------------------
     def where(self, scope: Scope) -> Where:
         return _where(self.function, scope, deep=False)
 
@@ -489,88 +387,3 @@ class _BodyReader:
     def template_parameters(self) -> set[str]:
         own = self.own_class.template_parameters if self.own_class is not None else ()
         return {*self.function.template_parameters, *own}
-
-    def attributes(self, usr: str) -> tuple[str, ...]:
-        return tuple([a for key in self.unit.by_usr.get(usr, ()) for a in self.unit.functions[key].attributes])
-
-    def choose(self, callee: Node, count: int) -> tuple[Outcome, list[Found], str]:
-        """Decide among the declarations that the compiler looked up."""
-        inside = [usr for usr in callee.targets if self.unit.is_inside(usr)]
-        declared = [self.unit.declarations.get(usr) for usr in callee.targets]
-        callable_ = [d for d in declared if d is not None and d.kind not in ("variable", "field", "enumerator")]
-        if not inside:
-            return Outcome.EXTERNAL, [], ""
-        if not callable_:  # a data member that is called
-            field = declared[0]
-            owner = field.parent if field is not None else ""
-            types = unknown()
-            if owner in self.unit.classes:
-                types = self.types.field(Instance(owner), callee.text, deep=self.callable_with(count))
-            found = self.methods(types, "operator()", count)
-            if found:
-                return Outcome.RESOLVED, found, ""
-            if types.library or types.instances:
-                return Outcome.EXTERNAL, [], ""
-            return Outcome.UNRESOLVED, [], f"{callee.text} is called, and its type is {types.unknown}"
-        arguments = self.arguments(callee) if callee.kind == "name" else self.arguments_of_member(callee)
-        if len(callee.targets) == 1:
-            if callee.text2 != "overloaded":
-                return Outcome.RESOLVED, [Found(inside[0], How.CALL, Confidence.EXACT, None, arguments)], ""
-            if not self.takes(inside[0], count):
-                # The only declaration in sight cannot be called so: the arguments' own namespace has the one that is.
-                return Outcome.EXTERNAL, [], ""
-            return Outcome.RESOLVED, [Found(inside[0], How.OVERLOAD, Confidence.EXACT, None, arguments)], ""
-        fitting = self.fitting(inside, count) or inside
-        outside = len(inside) < len(callee.targets)
-        confidence = Confidence.EXACT if len(fitting) == 1 and not outside else Confidence.AMBIGUOUS
-        return Outcome.RESOLVED, [Found(usr, How.OVERLOAD, confidence, None, arguments) for usr in fitting], ""
-
-    def fitting(self, usrs: Sequence[str], count: int) -> list[str]:
-        """Keep the functions that take ``count`` arguments."""
-        return [usr for usr in usrs if self.takes(usr, count)]
-
-    def takes(self, usr: str, count: int) -> bool:
-        keys = self.unit.by_usr.get(usr, ())
-        for key in keys:
-            parameters = self.unit.functions[key].parameters
-            required = sum(1 for p in parameters if not p.children and "..." not in (p.type.spelling if p.type else ""))
-            variadic = any("..." in (p.type.spelling if p.type else "") for p in parameters)
-            if required <= count and (variadic or count <= len(parameters)):
-                return True
-        return not keys
-
-    def methods(
-        self, types: Types, name: str, count: int, arguments: tuple[str, ...] = (), *, deep: bool = False
-    ) -> list[Found]:
-        """Return the member functions of this name that take so many arguments, of every class that a type can be."""
-        usrs: dict[str, None] = {}
-        for instance in types.instances:
-            for named in self.types.methods(instance, name, deep):
-                usrs.update(dict.fromkeys(self.fitting(named, count) or named))
-        sure = len(usrs) == 1 and not types.library and not types.unknown
-        one = Confidence.INFERRED if deep else Confidence.EXACT
-        return [Found(usr, How.MEMBER, one if sure else Confidence.AMBIGUOUS, None, arguments) for usr in usrs]
-
-    def callable_with(self, count: int) -> bool:
-        """Tell whether an object of any class of the checkout can be called with so many arguments."""
-        return bool(self.fitting(self.reader.call_operators, count))
-
-    # -- text ---------------------------------------------------------------------------------------------------------
-    def written(self, node: Node) -> str:
-        """Return a callee as written, without template arguments."""
-        if node.kind == "name":
-            return node.text
-        if node.kind == "member":
-            base = node.children[0] if node.children else None
-            if base is None or base.kind == "this":
-                return node.text
-            return f"{self.written(base)}{node.text2}{node.text}"
-        if node.kind == "call" and node.children:
-            return f"{self.written(node.children[0])}(…)"
-        return self.text(node, 40)
-
-    def member_position(self, callee: Node) -> int:
-        base = callee.children[0] if callee.children else None
-        start = base.end if base is not None and base.file == callee.file and base.end >= callee.start else callee.start
-        at = self.unit.slice(callee.file, start, callee.end).find(callee.text)
-        return start + at if at >= 0 else callee.start

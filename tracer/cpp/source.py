@@ -6,15 +6,13 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from tracer.checkout import Checkout
-from tracer.cpp import wire
-from tracer.cpp.client import Parser, refuse_truncated
-from tracer.cpp.facts import ITS_OWN_NAME, BodyFact, CallFact, FoundFact, FunctionFact, OutlineFact, Place
+from tracer.cpp.facts import ITS_OWN_NAME, CallFact, FoundFact, FunctionFact, Place
 from tracer.cpp.sources import UnitPlan, apart, plan_units
 from tracer.cpp.store import Store
-from tracer.cpp.tree import Declaration, Node, Tables, from_plain
+from tracer.cpp.tree import Node, Tables
+from tracer.cpp.unit_reader import UnitReader
 from tracer.extensions import Extension
 from tracer.model import (
     CallSite,
@@ -31,7 +29,6 @@ from tracer.records import dataclass
 
 _CLASHES = ("redefinition of", "duplicate", "explicit specialization of")
 _LITERAL = re.compile(r"\d+|true|false")
-_NO_BODY = BodyFact((), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,124 +46,6 @@ class Binding:
     targets: tuple[Target, ...]
 
 
-class _UnitReader:
-    """One unit: from the cache where it is known, from a parser process where not."""
-
-    def __init__(self, checkout: Checkout, plan: UnitPlan, store: Store, ahead: bool) -> None:
-        self.checkout, self.plan, self.store = checkout, plan, store
-        kept = store.load(plan.key)
-        self.outline_data = kept["outline"] if kept else None
-        self.bodies_data: dict[int, Any] = dict(kept["bodies"]) if kept else {}
-        self.trees_data: dict[int, Any] = dict(kept["trees"]) if kept else {}
-        self.tables_data: object | None = kept["tables"] if kept else None
-        self.complete = bool(kept and kept["complete"])
-        self.primitives_data: dict[int, tuple[str, ...]] = dict(kept["primitives"]) if kept else {}
-        self.declarations_sent: int | None = None  # how many the running process has told; None before the first
-        self.changed = False
-        self.parser: Parser | None = None if kept else Parser(checkout, plan, ahead=ahead)
-        self._outline: OutlineFact | None = None
-        self._bodies: dict[int, BodyFact] = {}
-        self._trees: dict[int, tuple[Node, ...]] = {}
-        self._tables: Tables | None = None
-
-    @property
-    def outline(self) -> OutlineFact:
-        if self._outline is None:
-            if self.outline_data is None:
-                assert self.parser is not None
-                self.outline_data = self.parser.outline()
-                self.changed = True
-            self._outline = wire.outline(self.outline_data)
-            refuse_truncated(self.checkout, self.plan, self._outline.errors)
-        return self._outline
-
-    def _running(self) -> Parser:
-        if self.parser is None:
-            self.parser = Parser(self.checkout, self.plan)
-            self.parser.outline()
-        return self.parser
-
-    def read(self, keys: Sequence[int] | None) -> None:
-        """Make sure that the bodies of ``keys``, or all for None, are known."""
-        missing = None if keys is None else [key for key in keys if key not in self.bodies_data]
-        if self.complete or (missing is not None and not missing):
-            return
-        _ = self.outline
-        self.bodies_data.update(self._running().bodies(missing))
-        self.complete = keys is None
-        self.changed = True
-
-    def primitives(self, key: int) -> tuple[str, ...]:
-        if key not in self.primitives_data:
-            _ = self.outline
-            primitives, bodies = self._running().primitives((key,))
-            self.primitives_data.update(primitives)
-            self.primitives_data.setdefault(key, ())
-            self.bodies_data = {**bodies, **self.bodies_data}
-            self.changed = True
-        return self.primitives_data[key]
-
-    def body(self, key: int) -> BodyFact:
-        known = self._bodies.get(key)
-        if known is None:
-            self.read((key,))
-            data = self.bodies_data.get(key)
-            known = self._bodies[key] = wire.body(data) if data is not None else _NO_BODY
-        return known
-
-    def tree(self, key: int) -> tuple[Node, ...]:
-        known = self._trees.get(key)
-        if known is None:
-            _ = self.outline
-            if key not in self.trees_data:
-                trees, told = self._running().trees(key, self.declarations_sent)
-                self.trees_data = {**trees, **self.trees_data}
-                self._learn(told)
-            known = self._trees[key] = from_plain(self.trees_data[key])
-        return known
-
-    def tables(self) -> Tables:
-        """Return what the trees read so far refer to; what trees of earlier runs refer to is kept."""
-        if self._tables is None:
-            _ = self.outline
-            if self.tables_data is None:
-                self._learn(self._running().tables())
-            self._tables = wire.tables(self.tables_data)
-        return self._tables
-
-    def _learn(self, told: Any) -> None:
-        """Add what new trees refer to: at first a unit's tables, later only the declarations that are new."""
-        if self.declarations_sent is None:
-            self.tables_data, self._tables = wire.joined_tables(self.tables_data, told), None
-            self.declarations_sent = len(told[1])
-        else:
-            self.tables_data = wire.with_declarations(self.tables_data, told)
-            self.declarations_sent += len(told)
-            if self._tables is not None:
-                for row in told:
-                    self._tables.declarations.setdefault(row[0], Declaration(*row))
-        self.changed = True
-
-    def close(self) -> None:
-        # A file that could not be opened is not part of the key, so such a reading must not outlive it.
-        unopened = self._outline is not None and any("cannot open file" in error for _, error in self._outline.errors)
-        if self.changed and self.outline_data is not None and not unopened:
-            self.store.save(
-                self.plan.key,
-                {
-                    "outline": self.outline_data,
-                    "bodies": self.bodies_data,
-                    "trees": self.trees_data,
-                    "tables": self.tables_data,
-                    "complete": self.complete,
-                    "primitives": self.primitives_data,
-                },
-            )
-        if self.parser is not None:
-            self.parser.close()
-            self.parser = None
-
-
 class CppSource:
     """The C++ and CUDA side of one extension module, read lazily.
 
@@ -181,9 +60,9 @@ class CppSource:
         self.checkout, self.extension, self.store, self.ahead = checkout, extension, store, ahead
         folder = posixpath.dirname(extension.sources[0]) if extension.sources else ""
         self.prefix = f"c++:{extension.name}@{folder or '.'}:"
-        self._readers = [_UnitReader(checkout, plan, store, ahead) for plan in plan_units(checkout, extension)]
+        self._readers = [UnitReader(checkout, plan, store, ahead) for plan in plan_units(checkout, extension)]
         self._indexed = False
-        self._functions: dict[str, tuple[_UnitReader, FunctionFact]] = {}
+        self._functions: dict[str, tuple[UnitReader, FunctionFact]] = {}
         self._declared: dict[str, FunctionFact] = {}
         self._by_primary: dict[str, list[str]] = {}
         self._copies: dict[tuple[int, str], str] = {}
@@ -224,7 +103,7 @@ class CppSource:
                 reader.close()
                 self._readers.remove(reader)
                 plans = (*plan_units(self.checkout, rest), *apart(self.checkout, self.extension, sorted(clashing)))
-                self._readers += [_UnitReader(self.checkout, plan, self.store, self.ahead) for plan in plans]
+                self._readers += [UnitReader(self.checkout, plan, self.store, self.ahead) for plan in plans]
 
     def _originals_first(self) -> None:
         """Order units that offer the same names to Python, of which a build takes one.
@@ -245,7 +124,7 @@ class CppSource:
                     break
         self._readers = [self._readers[number] for number in order]
 
-    def _key(self, reader: _UnitReader, function: FunctionFact) -> str:
+    def _key(self, reader: UnitReader, function: FunctionFact) -> str:
         """Return the key of a definition: its USR, or more where another file defines the same one before."""
         known = self._functions.get(function.usr)
         if known is None or known[1].place[:2] == function.place[:2]:
@@ -258,7 +137,7 @@ class CppSource:
         """Tell whether an id belongs to this extension."""
         return id.startswith(self.prefix)
 
-    def _entry(self, id: str) -> tuple[_UnitReader, FunctionFact]:
+    def _entry(self, id: str) -> tuple[UnitReader, FunctionFact]:
         self._index()
         return self._functions[id[len(self.prefix) :]]
 
@@ -414,7 +293,7 @@ class CppSource:
 
     def prepare(self, ids: Iterable[str]) -> None:
         """Read the bodies of several functions at once, which is faster than one by one."""
-        wanted: dict[int, tuple[_UnitReader, list[int]]] = {}
+        wanted: dict[int, tuple[UnitReader, list[int]]] = {}
         for id in ids:
             reader, fact = self._entry(id)
             wanted.setdefault(id_of(reader), (reader, []))[1].append(fact.key)
@@ -447,7 +326,7 @@ class CppSource:
             reader.close()
 
     # -- linking ------------------------------------------------------------------------------------------------------
-    def _site(self, caller: str, call: CallFact, reader: _UnitReader) -> CallSite:
+    def _site(self, caller: str, call: CallFact, reader: UnitReader) -> CallSite:
         targets: list[Target] = []
         for found in call.found:
             targets += [target for target in self._targets(found, reader) if target.id not in {t.id for t in targets}]
@@ -459,7 +338,7 @@ class CppSource:
             reason = f"{where}defined in no source of {self.extension.name}"
         return CallSite(caller, call.written, _location(call.place), outcome, tuple(targets), reason)
 
-    def _targets(self, found: FoundFact, reader: _UnitReader) -> list[Target]:
+    def _targets(self, found: FoundFact, reader: UnitReader) -> list[Target]:
         """Return the definitions that a USR means in one unit: its own, where files define the same name."""
         self._index()
         through = _location(found.through) if found.through else None

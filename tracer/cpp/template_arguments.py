@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING
 from tracer.cpp.library import CONDITIONAL_TYPES
 from tracer.cpp.scopes import Visited
 from tracer.cpp.tree import Function, Node, TypeRef
-from tracer.cpp.types import TypeReader, Types, Where, join, same_types, unknown, written
+from tracer.cpp.type_reader import TypeReader
+from tracer.cpp.types import Types, Where, join, same_types, unknown, written
 
 if TYPE_CHECKING:
-    from tracer.cpp.convert import Unit
+    from tracer.cpp.unit import Unit
 
 _MAX_ROUNDS = 4
 _NOTHING = Types()

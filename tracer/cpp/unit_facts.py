@@ -8,9 +8,9 @@ from typing import Any
 
 from tracer.cpp.bindings import read_bindings
 from tracer.cpp.calls import Call, CallReader
-from tracer.cpp.convert import Unit
 from tracer.cpp.facts import BindingFact, BodyFact, CallFact, FoundFact, FunctionFact, OutlineFact, Place
 from tracer.cpp.tree import Function, Node, Tables, to_plain, walk
+from tracer.cpp.unit import Unit
 from tracer.model import Outcome
 
 _EXPONENTIALS = frozenset("exp2f expf __expf exp exp2 ex2 ex2_approx fast_exp exp2f_approx hexp2 h2exp2".split())

@@ -31,8 +31,8 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     many declarations are known, None for none; ``tables``.
     An answer is ``("ok", data)`` or ``("error", kind, message)``.
     """
-    from tracer.cpp.convert import Unit
     from tracer.cpp.libclang import load
+    from tracer.cpp.unit import Unit
     from tracer.cpp.unit_facts import UnitFacts
     from tracer.errors import TracerError
 
