@@ -22,7 +22,7 @@ class Term:
     Attributes:
         number: identity.
         op: ``input``, ``carried``, ``constant``, ``scalar``, ``undefined``, ``join`` of run-time alternatives, ``flag``
-            of compile-time alternatives, ``masked``, ``guarded``, or an operation.
+            of compile-time alternatives, ``either``, ``guarded``, or an operation.
         args: the operands; of commutative operations sorted.
         detail: the input's name, the constant, the flag, the number of the carried value.
         is_data: tensors enter it.
@@ -30,7 +30,7 @@ class Term:
         values: the values of the graph that have this term.
         start, step: of a ``carried``: what it is before the first step, and after a step.
         loop: of a ``carried``.
-        origin: of a ``carried``: its phi; of a ``masked`` or ``guarded``: its select.
+        origin: of a ``carried``: its phi; of an ``either`` or ``guarded``: its select.
     """
 
     __slots__ = (

@@ -14,7 +14,7 @@ from tracer.dataflow.state import Opening, State
 from tracer.errors import TracerError
 from tracer.model import Location
 
-#: How many values one kernel may have. The largest kernel of any release has a tenth of it.
+#: How many values one kernel may have. The largest kernel of any release has a hundredth of it.
 MAX_VALUES = 400_000
 
 

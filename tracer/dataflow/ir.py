@@ -157,7 +157,9 @@ class Loop:
         counters: its induction variables: (storage, value at the start, value in the loop, value after one step).
         condition: the formula under which it goes on; True where none is written.
         breaks: for each ``break``, the formulas that lead to it and the counters' values there.
-        reductions: the phis recognised as reductions, by their operation.
+        after: the counters' values behind it.
+        chain: the call sites through which its function was entered, outermost first.
+        guards: the formulas under which it is reached.
     """
 
     __slots__ = (
