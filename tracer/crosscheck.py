@@ -323,16 +323,28 @@ def _analyse(program: Program, algorithm: str, entry: str, reference: Reference,
                 raise
             functions = ()
         follow(functions)
-    return [*found, *_best_of(spare)]
+    return [*found, *_row_sums(found, spare)]
 
 
-def _best_of(candidates: list[Analysis]) -> list[Analysis]:
-    """Return the one of several kernels beside the backward pass that computes the row sums, if there is one."""
+def _row_sums(found: list[Analysis], candidates: list[Analysis]) -> list[Analysis]:
+    """Return the one of several kernels beside the backward pass that should compute the row sums D.
+
+    It is the one that does; else the one that stores what the backward pass reads as D; else the likeliest. Where a
+    backward pass reads D and there is none at all, that is said of the backward pass.
+    """
+    readers = [analysis for analysis in found if "D" in analysis.side.comparison.match.inputs]
     matching = [analysis for analysis in candidates if analysis.side.comparison.match.ok]
-    if matching:
+    if matching or not readers:
         return matching[:1]
-    alike = [a for a in candidates if len(a.side.comparison.match.inputs) > 1]
-    return sorted(alike, key=lambda a: -a.side.comparison.agreeing())[:1]
+    stored = readers[0].side.comparison.match.inputs["D"]
+    storing = [analysis for analysis in candidates if stored in analysis.side.kernel.outputs]
+    likely = sorted(candidates, key=lambda analysis: -analysis.side.comparison.agreeing())
+    if not candidates:
+        from tracer.dataflow.diagnose import Finding
+
+        message = f"{stored} is read as D, the row sums of dO and O, but no kernel beside the backward pass stores it"
+        readers[0].side.findings.append(Finding("missing", message, None, readers[0].function.kernel.location))
+    return (storing or likely)[:1]
 
 
 def _analyses(function: KernelFunction, name: str, reference: Side | None, forms: bool) -> Iterable[Analysis]:

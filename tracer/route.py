@@ -151,6 +151,11 @@ def way_to_the_work(program: Program, entry: str | Definition) -> Way:
     return Way((start, *(program.definition(edge.target) for edge in edges)), tuple(edges))
 
 
+def why_not(program: Program, start: Definition) -> str:
+    """Say that no kernel is reached from a function, and what most likely stands in the way."""
+    return _Tracer(program, Wanted()).why_not(start.id)
+
+
 def branches_of(program: Program, way: Way) -> tuple[Branch, ...]:
     """Return the other ways that leave one for another kernel."""
     tracer = _Tracer(program, Wanted())

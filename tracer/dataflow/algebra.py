@@ -116,6 +116,10 @@ class Algebra:
         if op == "neg" and args[0].op == "constant":
             assert isinstance(args[0].detail, float)
             return self.constant(-args[0].detail)
+        if op == "neg" and args[0].op == "neg":
+            return args[0].args[0]
+        if op == "neg" and args[0].op == "sub":
+            return self._sub([args[0].args[1], args[0].args[0]])
         return self.make(op, tuple(args)) if args[0].is_data or self.exact else self.scalar
 
     def _lane(self, args: list[Term]) -> Term:
@@ -130,6 +134,11 @@ class Algebra:
                 rest = args[:number] + args[number + 1 :]
                 sides = [self._mul([side, *rest]) for side in argument.args]
                 return self.flag(sides[0], sides[1], str(argument.detail))
+        negated = [argument for argument in args if argument.op == "neg"]
+        if negated and any(argument.is_data for argument in args):
+            args = [argument.args[0] if argument.op == "neg" else argument for argument in args]
+            product = self._mul(args)
+            return self._unary("neg", [product]) if len(negated) % 2 else product
         data = [argument for argument in args if argument.is_data]
         factors = [argument for argument in args if not argument.is_data]
         if not data:
@@ -185,6 +194,10 @@ class Algebra:
             return self.constant(0.0)
         if not any(argument.is_data for argument in args):
             return args[0] if len(args) == 1 else (self._sorted("add", args) if self.exact else self.scalar)
+        taken_away = [argument for argument in args if argument.op == "neg"]
+        if taken_away and len(taken_away) < len(args):
+            rest = [argument for argument in args if argument.op != "neg"]
+            return self._sub([self._add(rest), self._add([argument.args[0] for argument in taken_away])])
         kept = [x for x in args if not any(self._is_sum_of(other, x) for other in args)]
         return kept[0] if len(kept) == 1 else self._sorted("add", kept)
 
@@ -215,7 +228,26 @@ class Algebra:
         left, right = args
         if self.is_constant(right, 0.0):
             return left
+        if right.op == "neg":
+            return self._add([left, right.args[0]])
+        common = self._common_factor(left, right)
+        if common is not None:
+            return self._mul(
+                [common, self._sub([self._without_factor(left, common), self._without_factor(right, common)])]
+            )
         return self.make("sub", (left, right)) if left.is_data or right.is_data or self.exact else self.scalar
+
+    def _common_factor(self, left: Term, right: Term) -> Term | None:
+        """Return the tensor that both of two products of tensors have as a factor."""
+        if left.op != "mul" or right.op != "mul":
+            return None
+        shared = [x for x in left.args if x.is_data and x in right.args]
+        return shared[0] if len(shared) == 1 and len(left.args) > 1 and len(right.args) > 1 else None
+
+    def _without_factor(self, product: Term, factor: Term) -> Term:
+        rest = list(product.args)
+        rest.remove(factor)
+        return self._mul(rest)
 
     def _matmul(self, args: list[Term]) -> Term:
         if any(self.is_constant(argument, 0.0) for argument in args):

@@ -364,6 +364,8 @@ class Calls(Names):
         values = [self.evaluated(argument) for argument in arguments]
         if found.op in ("lane", "broadcast"):
             return self.operation(found.op, values[1:2], site)
+        if found.op == "fma":
+            return self.operation("add", [self.operation("mul", values[:2], site), values[2]], site)
         if found.op == "reciprocal":
             return self.operation("div", [self.const(1.0, site), *values], site)
         return self.operation(found.op, values, site)

@@ -13,6 +13,7 @@ from tracer.dataflow.compare import Comparison, exact_paper
 from tracer.dataflow.diagnose import Diagnosis, Finding
 from tracer.dataflow.evaluate import Evaluation, Problem, Unknown, random_tiles
 from tracer.dataflow.ir import Value
+from tracer.dataflow.match import main_loops
 from tracer.dataflow.terms import Terms
 from tracer.records import dataclass
 
@@ -134,6 +135,12 @@ def _runs(
                 result.reason = f"{name} has no value that the host code gives it"
                 return None
             continue
+        except RecursionError:
+            message = "a value of the loops over tiles depends on itself before it has any value"
+            loops = main_loops(comparison.kernel)
+            location = comparison.kernel.graph.location(loops[0].site) if loops else None
+            result.findings.append(Finding("value", message, None, location))
+            return None
         except (KeyError, ValueError, OverflowError) as error:
             result.reason = f"the terms cannot be carried out: {error}"
             return None

@@ -25,8 +25,8 @@ from tracer.records import dataclass
 #: (rows of a Q tile, rows of a K/V tile) to try.
 _TILES = ((64, 64), (64, 32))
 #: (query length, key length) to try; not multiples of the tiles, keys more and fewer than queries.
-_LENGTHS = ((100, 150), (130, 70))
-_EQUAL_LENGTHS = ((100, 100), (130, 130))
+_LENGTHS = ((83, 139), (139, 75))
+_EQUAL_LENGTHS = ((131, 131), (139, 139))
 _MOST_STEPS = 64
 _PARTS = 2
 
@@ -99,6 +99,11 @@ class _Coverage:
             roles = finder.roles()
         except NotTold as missing:
             self.unjudged[f"which tiles it visits, masks and loads is not judged: {missing}"] = None
+            return []
+        if not all(loop.counters for loop in self.loops):
+            self.unjudged["which tiles it visits, masks and loads is not judged: a loop over tiles counts nothing"] = (
+                None
+            )
             return []
         if roles.along_rows:
             self.unjudged["its masks are not judged: the fragments of its scores lie in more than one way"] = None
@@ -194,6 +199,7 @@ class _Coverage:
             if counters is None:
                 self.unjudged["a mask is not judged: its loops are not over the elements of a fragment"] = None
                 continue
+            hides_where_true = self.comparison.exact.is_constant(self.comparison.exact.term(mask.args[0]), -math.inf)
             for lane in LANES:
                 if lane // 32 >= max(1, setup.rows // 16):
                     continue
@@ -202,7 +208,7 @@ class _Coverage:
                     numbers.counters.update(place.counters)
                     row, column = place.in_tile(lane)
                     row, column = at[0] * setup.rows + row, at[1] * setup.columns + column
-                    hides = numbers.holds(mask.condition)
+                    hides = numbers.holds(mask.condition) == hides_where_true
                     if row < setup.queries and hides == setup.sees(row, column):
                         what = (
                             "is hidden though the row sees it"

@@ -7,6 +7,7 @@ built on: declarations, expressions, calls and names.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tracer.cpp.source import CppSource
 from tracer.cpp.tree import EMPTY, Node, walk
@@ -156,26 +157,27 @@ class Kernel(Declarations):
         start, condition, step, body = node.children
         self.frame.scopes.append({})
         self.statement(start)
-        counters = self._counters(step)
-        self._loop(node, counters, condition, step, body)
+        self._loop(node, *counted(condition, step, body))
         self.forget(self.frame.scopes.pop(), None)
         return False
 
     def _statement_while(self, node: Node) -> bool:
         condition, body = node.children
-        self._loop(node, [], condition, EMPTY, body)
+        self._loop(node, *counted(condition, EMPTY, body))
         return False
 
     def _statement_do(self, node: Node) -> bool:
         body, condition = node.children if node.children[0].kind == "block" else reversed(node.children)
-        self._loop(node, [], condition, EMPTY, body)
+        self._loop(node, *counted(condition, EMPTY, body))
         return False
 
     def _statement_for_range(self, node: Node) -> bool:
-        self._loop(node, [], EMPTY, EMPTY, node.children[-1])
+        self._loop(node, EMPTY, EMPTY, node.children[-1])
         return False
 
-    def _loop(self, node: Node, counters: list[Storage], condition: Node, step: Node, body: Node) -> None:
+    def _loop(self, node: Node, condition: Node, step: Node, body: Node) -> None:
+        counters = self._counters(step)
+
         def follow(loop: Loop) -> None:
             if condition.kind != "empty":
                 loop.condition = self.formula(self.evaluated(condition))
@@ -229,6 +231,34 @@ class Kernel(Declarations):
                 if isinstance(thing, Ref) and (thing.is_pointer or node.children[0].kind == "call"):
                     thing.storage.is_moving = True
                     self.frame.rebind(target.text, thing.view(loops=frozenset((loop.number,))))
+
+
+def counted(condition: Node, step: Node, body: Node) -> tuple[Node, Node, Node]:
+    """Return condition, step and body of a loop as a counting ``for`` has them, where it can be written so.
+
+    ``while (c) { …; ++n; }`` and ``for (;; ++n) { if (!c) break; … }`` count as ``for (; c; ++n) { … }`` does.
+    """
+    statements = list(body.children) if body.kind == "block" else []
+    if step.kind == "empty" and len(statements) > 1 and not any(node.kind == "continue" for node in walk(body)):
+        last = statements[-1]
+        is_step = (last.kind == "unary" and last.text in COUNTING) or (
+            last.kind == "assign" and last.text in ("+=", "-=")
+        )
+        if is_step and last.children[0].kind == "name":
+            step = statements.pop()
+    if condition.kind == "empty" and step.kind != "empty" and statements and _only_breaks(statements[0]):
+        left = statements.pop(0).children[0]
+        condition = Node("unary", "!", (left,), left.file, left.start, left.end)
+    return condition, step, replace(body, children=tuple(statements)) if statements else body
+
+
+def _only_breaks(node: Node) -> bool:
+    """Tell whether a statement leaves the loop on a condition and does nothing else."""
+    if node.kind != "if" or len(node.children) != 2:
+        return False
+    inside = node.children[1]
+    inside = inside.children[0] if inside.kind == "block" and len(inside.children) == 1 else inside
+    return inside.kind == "break"
 
 
 def _all(formulas: Sequence[Formula]) -> Formula:

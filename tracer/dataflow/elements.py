@@ -7,6 +7,8 @@ from tracer.dataflow.diagnose import Finding
 from tracer.dataflow.ir import Loop, Value
 from tracer.dataflow.names import plain
 
+_MOST_VALUES = 200
+
 
 def element_findings(comparison: Comparison) -> list[Finding]:
     """Return the loops over the elements of a fragment that leave some of them out."""
@@ -25,9 +27,12 @@ def element_findings(comparison: Comparison) -> list[Finding]:
             continue
         first = plain(start)
         begins = first.constant if first.op == "const" and isinstance(first.constant, int) else 0
-        has_first = begins == 1 and _reads_first(graph.values[max(0, loop.first - 400) : loop.first], loop)
-        ends_early = bounds[1].op == "sub" and any(plain(part).op == "shape" for part in bounds[1].args)
-        goes_over = test.op == "le" and bounds[1].op == "shape"
+        has_first = begins == 1 and _starts_with_first(loop)
+        last = bounds[1]
+        is_one_less = last.op == "sub" and plain(last.args[1]).constant == 1
+        is_part = last.op == "sub" and any(plain(part).op in ("shape", "input") for part in last.args)
+        ends_early = is_part and not (test.op == "le" and is_one_less)
+        goes_over = test.op == "le" and last.op in ("shape", "input")
         if (begins > 0 and not has_first) or ends_early or goes_over:
             what = "goes beyond the last element" if goes_over else "leaves elements out"
             location = graph.location(loop.site)
@@ -38,14 +43,24 @@ def element_findings(comparison: Comparison) -> list[Finding]:
     return found
 
 
-def _reads_first(values: list[Value], loop: Loop) -> bool:
-    """Tell whether element 0 is taken before a loop that begins at element 1, in the same call or below it."""
-    return any(
-        value.op == "element"
-        and value.chain[: len(loop.chain)] == loop.chain
-        and any(plain(a).constant == 0 for a in value.args[1:])
-        for value in values
-    )
+def _starts_with_first(loop: Loop) -> bool:
+    """Tell whether what a loop carries began with element 0, so that it rightly begins at element 1."""
+    return bool(loop.phis) and all(_holds_first(phi.args[0]) for phi in loop.phis)
+
+
+def _holds_first(value: Value) -> bool:
+    """Tell whether a value was made of an element 0."""
+    seen: set[int] = set()
+    waiting = [value]
+    while waiting and len(seen) < _MOST_VALUES:
+        value = plain(waiting.pop(0))
+        if value.number in seen:
+            continue
+        seen.add(value.number)
+        if value.op == "element" and any(plain(index).constant == 0 for index in value.args[1:]):
+            return True
+        waiting += value.args
+    return False
 
 
 def _shown(value: Value) -> str:

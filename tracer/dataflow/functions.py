@@ -11,7 +11,7 @@ from tracer.errors import NameNotFound, NoRoute
 from tracer.graph import Program, is_device
 from tracer.model import Definition, How
 from tracer.records import dataclass
-from tracer.route import DEFAULT_ENTRY, Way, branches_of, way_to_the_work
+from tracer.route import DEFAULT_ENTRY, Way, branches_of, way_to_the_work, why_not
 
 FORWARD, SPLIT, COMBINE, BACKWARD, ROW_SUMS = "forward", "split", "combine", "backward", "row sums"
 _PRODUCT, _EXPONENTIAL = "matrix product", "exponential"
@@ -47,6 +47,7 @@ def forward_functions(program: Program, entry: str = DEFAULT_ENTRY) -> Iterator[
         NoRoute: no kernel is reached from it.
     """
     way = _way(program, entry)
+    _refuse_backward(program, way)
     found = [_at_its_end(program, way, FORWARD)]
     yield found[0]
     for branch in branches_of(program, way):
@@ -57,12 +58,15 @@ def forward_functions(program: Program, entry: str = DEFAULT_ENTRY) -> Iterator[
         host = partial(_host_functions, program, (*way.definitions, *branch.definitions))
         found.append(KernelFunction(SPLIT, work, kernel, program.cpp(work.id), host))
         yield found[-1]
-        for other in _launched(program, branch.definitions):
-            if other.id != kernel.id:
-                combining = _work_of(program, other.id, {_EXPONENTIAL}, without=_PRODUCT)
-                if combining is not None and all(combining.id != f.definition.id for f in found):
-                    found.append(KernelFunction(COMBINE, combining, other, program.cpp(combining.id), host))
-                    yield found[-1]
+        others = [other for other in _launched(program, branch.definitions) if other.id != kernel.id]
+        candidates = [(other, _work_of(program, other.id, {_EXPONENTIAL}, without=_PRODUCT)) for other in others]
+        if not any(work is not None for _, work in candidates):
+            # Whatever is launched after the ranges is to put them together, also if it does so in a wrong way.
+            candidates = [(other, _work_of(program, other.id, set(), without=_PRODUCT)) for other in others]
+        for other, combining in candidates:
+            if combining is not None and all(combining.id != f.definition.id for f in found):
+                found.append(KernelFunction(COMBINE, combining, other, program.cpp(combining.id), host))
+                yield found[-1]
 
 
 def backward_functions(program: Program, entry: str = DEFAULT_ENTRY) -> tuple[KernelFunction, ...]:
@@ -101,6 +105,15 @@ def _backward_entry(program: Program, entry: str) -> Definition:
             for target in program.python.related(edge.target):
                 return program.definition(target.id)
     raise NameNotFound("backward pass", entry, program.where(), [])
+
+
+def _refuse_backward(program: Program, way: Way) -> None:
+    """Raise where a forward entry reaches a kernel only through its backward pass."""
+    for edge in way.edges:
+        alike = [other for other in program.edges(edge.source) if other.call_site == edge.call_site]
+        if edge.how is How.AUTOGRAD and alike[0].target != edge.target:
+            forward = program.definition(alike[0].target)
+            raise NoRoute(why_not(program, forward))
 
 
 def _at_its_end(program: Program, way: Way, role: str) -> KernelFunction:

@@ -57,6 +57,8 @@ TABLE: tuple[Meaning, ...] = (
     Meaning(r"abs|fabsf?", "value", "abs", CXX),
     Meaning(r"__fmul_rn", "value", "mul", CUDA_MATH),
     Meaning(r"__fadd_rn", "value", "add", CUDA_MATH),
+    Meaning(r"__fsub_rn", "value", "sub", CUDA_MATH),
+    Meaning(r"fmaf?|__fmaf?_r[nzud]|__hfma2?", "value", "fma", CUDA_MATH),
     Meaning(r"__fdividef|__fdiv_rn", "value", "div", CUDA_MATH),
     Meaning(r"__frcp_rn", "value", "reciprocal", CUDA_MATH),
     Meaning(r"sqrtf?", "value", "sqrt", CUDA_MATH),
