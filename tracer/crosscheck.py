@@ -349,6 +349,7 @@ def _row_sums(found: list[Analysis], candidates: list[Analysis]) -> list[Analysi
 
 def _analyses(function: KernelFunction, name: str, reference: Side | None, forms: bool) -> Iterable[Analysis]:
     from tracer.dataflow.cuda import kernels
+    from tracer.dataflow.diagnose import Finding
     from tracer.dataflow.host import HostCode
 
     host = HostCode(function.source, function.host)
@@ -357,8 +358,13 @@ def _analyses(function: KernelFunction, name: str, reference: Side | None, forms
         factor = host.factor(field)
         return factor.values[1] if factor is not None else None
 
-    for kernel in kernels(function.source, function.definition.id):
+    for kernel in kernels(function.source, function.definition.id, function.flags):
         side = make_side(kernel, name, passed, forms=forms)
+        unread = side.confirmation.unread if side.confirmation is not None else ""
+        assigned = host.assignment(unread.rpartition(".")[2]) if unread else None
+        if assigned is not None:
+            message = f"the host passes {unread} as something that is no multiple of the softmax scale"
+            side.findings.append(Finding("value", message, None, assigned))
         notes = _assumptions(side, kernel.decided)
         yield Analysis(function, name, side, reference, notes)
 
@@ -367,6 +373,7 @@ def make_side(kernel: Kernel, name: str, passed: Passed | None, *, forms: bool =
     """Compare a kernel with a listing, and confirm the match by value."""
     from tracer.dataflow.compare import compare
     from tracer.dataflow.confirm import confirm
+    from tracer.dataflow.exchanges import exchange_findings
     from tracer.dataflow.features import feature_findings
     from tracer.dataflow.indices import index_findings
 
@@ -379,6 +386,7 @@ def make_side(kernel: Kernel, name: str, passed: Passed | None, *, forms: bool =
         findings += confirmation.findings
         findings += feature_findings(comparison)
         findings += index_findings(comparison)
+        findings += exchange_findings(comparison)
     elif name in _OTHER_ORDER:
         findings = _order_finding(kernel, name) or findings
     return Side(kernel, comparison, confirmation, findings)

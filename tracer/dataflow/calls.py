@@ -363,7 +363,8 @@ class Calls(Names):
             return self.const(float("inf"), site)
         values = [self.evaluated(argument) for argument in arguments]
         if found.op in ("lane", "broadcast"):
-            return self.operation(found.op, values[1:2], site)
+            distance = constant_of(values[2]) if len(values) > 2 else None
+            return self.operation(found.op, values[1:2], site, str(distance) if isinstance(distance, int) else "")
         if found.op == "fma":
             return self.operation("add", [self.operation("mul", values[:2], site), values[2]], site)
         if found.op == "reciprocal":

@@ -10,10 +10,10 @@ from functools import lru_cache
 from tracer.dataflow.algebra import Term
 from tracer.dataflow.diagnose import Diagnosis, Finding
 from tracer.dataflow.graph import Graph, TooLarge
-from tracer.dataflow.ir import Value
+from tracer.dataflow.ir import Site, Value
 from tracer.dataflow.lanes import COMPLETE, SHARE, Lanes
 from tracer.dataflow.listing import Listing, listing
-from tracer.dataflow.match import BUDGET, Match, Matcher
+from tracer.dataflow.match import BUDGET, Match, Matcher, main_loops
 from tracer.dataflow.names import plain
 from tracer.dataflow.steps import Step, Steps
 from tracer.dataflow.terms import Terms
@@ -156,7 +156,40 @@ def compare(name: str, graph: Graph, flags: dict[str, bool] | None = None) -> Co
         if not result.findings:
             result.findings.append(Finding("different", "no assignment of the arguments makes the kernel match"))
     result.findings += lane_findings(result)
+    if match.ok:
+        result.findings += step_findings(result)
     return result
+
+
+def step_findings(comparison: Comparison) -> list[Finding]:
+    """Return what only the last step of a loop over tiles leaves behind, and what only its first step reads."""
+    paper, kernel = comparison.paper, comparison.kernel
+    loops = {loop.number for loop in main_loops(kernel)}
+    paper_loops = {loop.number for loop in main_loops(paper)}
+    found: list[Finding] = []
+    added = {term.number: term for number, term in paper.accumulated if number in paper_loops}
+    lost = {kernel.term(phi): phi for phi in kernel.overwritten if phi.loop is not None and phi.loop.number in loops}
+    for p, k in comparison.match.pairs.values():
+        if p.number in added and k in lost:
+            graph, symbol = kernel.graph, comparison.steps.symbol(p)
+            set_at = plain_site(lost[k].args[1])
+            message = f"{symbol} holds what the last step over the tiles gives: each step begins it anew"
+            found.append(Finding("missing", message, (p.number, 0), graph.location(set_at)))
+    for mine, theirs in comparison.match.inputs.items():
+        wanted, storage = paper.graph.inputs.get(mine), kernel.graph.inputs.get(theirs)
+        if wanted is None or storage is None or not wanted.loaded_in & paper_loops or not loops:
+            continue
+        if not storage.loaded_in & loops:
+            message = f"{mine} is read before the loop over the tiles and never in it, so that each step uses the same"
+            found.append(Finding("bounds", message, None, kernel.graph.location(storage.declared)))
+    return found
+
+
+def plain_site(value: Value) -> Site:
+    """Return where a value is written, looking through views of it."""
+    while value.op == "set" and value.is_view:
+        value = value.args[0]
+    return value.site
 
 
 def lane_findings(comparison: Comparison) -> list[Finding]:

@@ -46,6 +46,7 @@ class Confirmation:
     scalars: dict[str, float] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     reason: str = ""
+    unread: str = ""
     is_masked: bool = True
 
 
@@ -133,6 +134,7 @@ def _runs(
                 result.scalars[name] = SCALE  # the one factor of a kernel whose host code is not read
             else:
                 result.reason = f"{name} has no value that the host code gives it"
+                result.unread = name
                 return None
             continue
         except RecursionError:

@@ -40,7 +40,21 @@ def element_findings(comparison: Comparison) -> list[Finding]:
             message = f"the loop over {storage.name} {what}: it runs from {begins} to {_shown(bounds[1])}"
             if all(finding.location != location for finding in found):
                 found.append(Finding("bounds", message, None, location, chain))
+        for value in _of_one_row(graph.values[loop.first : loop.last], counter):
+            name = value.storage.name if value.storage is not None else ""
+            message = f"element 0 of {name} is used for every {storage.name}"
+            location = graph.location(value.site)
+            if all(finding.location != location for finding in found):
+                found.append(Finding("bounds", message, None, location))
     return found
+
+
+def _of_one_row(values: list[Value], counter: Value) -> list[Value]:
+    """Return the reads of element 0 of a vector in a loop over rows: one that reads other vectors by its counter."""
+    reads = [value for value in values if value.op == "element" and len(value.args) == 2]
+    if not any(plain(value.args[1]) is counter for value in reads):
+        return []
+    return [value for value in reads if plain(value.args[1]).constant == 0]
 
 
 def _starts_with_first(loop: Loop) -> bool:

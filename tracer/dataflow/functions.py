@@ -27,6 +27,8 @@ class KernelFunction:
         definition: the function.
         kernel: the kernel that it is the work of.
         source: the C++ side that defines it.
+        flags: the template parameters that the kernel gives a literal for, as one of the backward's ways of going over
+            the columns does.
         host: gives the ids of the host functions on the way to the kernel, and of those that they call.
     """
 
@@ -35,6 +37,7 @@ class KernelFunction:
     kernel: Definition
     source: CppSource
     host: Callable[[], tuple[str, ...]]
+    flags: dict[str, bool] | None = None
 
 
 def forward_functions(program: Program, entry: str = DEFAULT_ENTRY) -> Iterator[KernelFunction]:
@@ -126,7 +129,14 @@ def _at_its_end(program: Program, way: Way, role: str) -> KernelFunction:
             "a form of kernel whose values are not followed; name another entry with --entry"
         )
     host = partial(_host_functions, program, way.definitions)
-    return KernelFunction(role, work, kernels[0], program.cpp(work.id), host)
+    return KernelFunction(role, work, kernels[0], program.cpp(work.id), host, _literal_flags(way))
+
+
+def _literal_flags(way: Way) -> dict[str, bool]:
+    """Return the template parameters of a way's last function that its caller gives ``true`` or ``false``."""
+    names, written = way.definitions[-1].template_parameters, way.edges[-1].template_arguments if way.edges else ()
+    literals = {"true": True, "false": False}
+    return {name: literals[text] for name, text in zip(names, written, strict=False) if text in literals}
 
 
 def _host_functions(program: Program, definitions: Iterable[Definition]) -> tuple[str, ...]:

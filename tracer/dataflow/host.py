@@ -141,6 +141,17 @@ class HostCode:
                 return found
         return None
 
+    def assignment(self, field: str) -> Location | None:
+        """Return where the host code assigns a member of the kernel's argument struct; None where it does nowhere."""
+        for id, fields in (self._assigned or {}).items():
+            host = self._follow(id) if field in fields else None
+            for name, storage in host.inputs.items() if host is not None else ():
+                if name.rpartition(".")[2] == field and host is not None:
+                    contents = host.state.get(storage)
+                    if contents is not None and contents is not host.roots[storage]:
+                        return host.location(contents.site)
+        return None
+
     def _size(self, id: str) -> int:
         return sum(1 for part in self.source.tree(id) for _ in walk(part))
 

@@ -41,6 +41,8 @@ class Terms(Translation):
         self.memo: list[Term | None] = [None] * len(graph.values)
         self.recurrences: dict[int, list[Term]] = {}
         self.main_loops: list[Loop] | None = None  # the loops over tiles, once they are asked for
+        self.overwritten: list[Value] = []  # phis of which each step leaves nothing
+        self.accumulated: dict[tuple[int, Term], Value] = {}  # by loop and result, the phis that add up or compare
         self._added: dict[Term, Value] = {}  # of a reduction in a loop, the value that adds an element to it
         self._compute(_behind_outputs(graph) if only_outputs else set(range(len(graph.values))))
         self.outputs: dict[str, Term] = {}
@@ -116,6 +118,7 @@ class Terms(Translation):
                 start, step = self.term(phi.args[0]), self.term(phi.args[1])
                 others = [x for x in self.alternatives(step, True) if x is not leaf]
                 if not any(phi.number in x.carried for x in others):
+                    self.overwritten.append(phi)
                     self._again(loop, phi, self._overwritten(leaf, start, step))
                     again = True
                     continue
@@ -132,7 +135,9 @@ class Terms(Translation):
                 self._current = phi
                 parts = [self.reduced(op, x) for x in rest]
                 self._added.update(dict.fromkeys(parts, plain(phi.args[1])))
-                self._again(loop, phi, self.build(op, [start, *parts]))
+                result = self.build(op, [start, *parts])
+                self.accumulated[loop.number, result] = phi
+                self._again(loop, phi, result)
         elif waiting:
             self.recurrences[loop.number] = [self.term(phi) for phi in waiting]
 
