@@ -10,7 +10,7 @@ from functools import lru_cache
 from tracer.dataflow.algebra import Term
 from tracer.dataflow.diagnose import Diagnosis, Finding
 from tracer.dataflow.graph import Graph, TooLarge
-from tracer.dataflow.ir import Site, Value
+from tracer.dataflow.ir import Loop, Site, Storage, Value
 from tracer.dataflow.lanes import COMPLETE, SHARE, Lanes
 from tracer.dataflow.listing import Listing, listing
 from tracer.dataflow.match import BUDGET, Match, Matcher, main_loops
@@ -175,14 +175,36 @@ def step_findings(comparison: Comparison) -> list[Finding]:
             set_at = plain_site(lost[k].args[1])
             message = f"{symbol} holds what the last step over the tiles gives: each step begins it anew"
             found.append(Finding("missing", message, (p.number, 0), graph.location(set_at)))
+    outer = {term.number for number, term in paper.accumulated if number not in paper_loops}
+    for mine, stored in comparison.match.outputs.items():
+        if stored is None or not loops or paper.outputs[mine].number not in outer:
+            continue
+        times = kernel.own_summands.get(stored, 0)
+        if times != 1:
+            how = "added to itself" if times else "stored without adding to what other tiles have left there"
+            location, chain = Diagnosis(paper, kernel, comparison.steps).place(kernel.outputs[stored])
+            found.append(Finding("store", f"{mine} is {how}", (paper.outputs[mine].number, 0), location, chain))
     for mine, theirs in comparison.match.inputs.items():
         wanted, storage = paper.graph.inputs.get(mine), kernel.graph.inputs.get(theirs)
         if wanted is None or storage is None or not wanted.loaded_in & paper_loops or not loops:
             continue
-        if not storage.loaded_in & loops:
+        if not any(_uses(kernel.graph, storage, loop) for loop in main_loops(kernel)):
             message = f"{mine} is read before the loop over the tiles and never in it, so that each step uses the same"
             found.append(Finding("bounds", message, None, kernel.graph.location(storage.declared)))
     return found
+
+
+def _uses(graph: Graph, storage: Storage, loop: Loop) -> bool:
+    """Tell whether a loop loads an input and does something with it, other than moving the pointer to it."""
+    for value in graph.values[loop.first : loop.last]:
+        if value.op in ("element", "copy", "convert") or (value.storage is storage and value.op == "set"):
+            continue
+        for argument in value.args:
+            while argument.op in ("copy", "convert") or argument.forward is not None:
+                argument = argument.forward if argument.forward is not None else argument.args[0]
+            if argument.op == "element" and argument.storage is storage and argument.number >= loop.first:
+                return True
+    return False
 
 
 def plain_site(value: Value) -> Site:

@@ -189,7 +189,7 @@ def _factor(host: Kernel, field: str) -> HostFactor | None:
 
 
 def _roots(value: Value) -> list[str]:
-    """Return the arguments that a value depends on, the nearest first, those that a condition tests last."""
+    """Return the arguments that a value depends on, the nearest first; those that a condition tests where no others."""
     found: dict[str, None] = {}
     tested: set[str] = set()
     waiting, seen = [value], set()
@@ -203,7 +203,7 @@ def _roots(value: Value) -> list[str]:
         if current.op == "select":
             tested |= _tested(current.condition)
         waiting.extend(current.args)
-    return sorted(found, key=lambda name: name in tested)
+    return [name for name in found if name not in tested] or list(found)
 
 
 def _tested(formula: Formula) -> set[str]:

@@ -46,6 +46,7 @@ class Terms(Translation):
         self._added: dict[Term, Value] = {}  # of a reduction in a loop, the value that adds an element to it
         self._compute(_behind_outputs(graph) if only_outputs else set(range(len(graph.values))))
         self.outputs: dict[str, Term] = {}
+        self.own_summands: dict[str, int] = {}  # how often an output's old contents are added to what is stored
         self._find_outputs()
         for value in () if only_outputs else graph.values:
             if value.site is not None and value.op not in ("element", "const"):
@@ -152,6 +153,8 @@ class Terms(Translation):
             own = self._table.get(("input", (), name))
             if term is own or not term.is_data:
                 continue
+            if own is not None:
+                self.own_summands[name] = _own_summands(term, own)
             term = self._without(term, own, {})
             if term.is_data:
                 self.outputs[name] = term
@@ -211,6 +214,13 @@ class Terms(Translation):
             return "…"
         inner = ", ".join(self.show(argument, depth - 1) for argument in term.args)
         return f"{term.op}({inner})"
+
+
+def _own_summands(term: Term, own: Term) -> int:
+    """Return how often a term has another one as a summand, in the alternative that has it most often."""
+    if term.op in ("join", "flag", "guarded", "either"):
+        return max(_own_summands(argument, own) for argument in term.args)
+    return term.args.count(own) if term.op == "add" else 0
 
 
 def _behind_outputs(graph: Graph) -> set[int]:
