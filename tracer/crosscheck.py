@@ -55,6 +55,7 @@ _OTHER_ORDER = {
     "flash_attention_2_forward": ("flash_attention_1_forward", "K_j and V_j in the outer loop, Q_i in the inner one"),
     "flash_attention_1_forward": ("flash_attention_2_forward", "Q_i in the outer loop, K_j and V_j in the inner one"),
 }
+_SHOWN = 3  # complaints of the parser
 #: Outputs that may lack the softmax scale, because a later kernel applies it.
 _FREE = {"flash_attention_2_backward": frozenset(("dQ",))}
 
@@ -365,8 +366,20 @@ def _analyses(function: KernelFunction, name: str, reference: Side | None, forms
         if assigned is not None:
             message = f"the host passes {unread} as something that is no multiple of the softmax scale"
             side.findings.append(Finding("value", message, None, assigned))
-        notes = _assumptions(side, kernel.decided)
+        notes = _assumptions(side, kernel.decided) + _not_parsed(function, kernel)
         yield Analysis(function, name, side, reference, notes)
+
+
+def _not_parsed(function: KernelFunction, kernel: Kernel) -> list[str]:
+    """Say what the parser did not understand in the files of a kernel: it leaves out the statement around that."""
+    complaints = function.source.diagnostics
+    if not complaints:
+        return []
+    files = {place.file for place in (function.definition.location, function.kernel.location)}
+    files |= {kernel.location(value.site).file for value in kernel.values if value.site is not None and value.chain}
+    found = [d for d in complaints if d.location.file in files]
+    more = [f"and {len(found) - _SHOWN} more that the parser did not understand"] if len(found) > _SHOWN else []
+    return [f"not understood by the parser: {d.message} at {d.location}" for d in found[:_SHOWN]] + more
 
 
 def make_side(kernel: Kernel, name: str, passed: Passed | None, *, forms: bool = False) -> Side:

@@ -13,7 +13,12 @@ from tracer.cpp.tree import Function, Node, Tables, to_plain, walk
 from tracer.cpp.unit import Unit
 from tracer.model import Outcome
 
-_EXPONENTIALS = frozenset("exp2f expf __expf exp exp2 ex2 ex2_approx fast_exp exp2f_approx hexp2 h2exp2".split())
+_EXPONENTIALS = frozenset(
+    (
+        "exp2f expf __expf exp exp2 ex2 ex2_approx fast_exp exp2f_approx hexp2 "
+        "h2exp2 exp10 exp10f __exp10f expm1 expm1f"
+    ).split()
+)
 _LOGARITHMS = frozenset("logf __logf log log2f __log2f log2 fast_log".split())
 _MAXIMA = frozenset("max fmaxf fmax __hmax __hmax2 maximum".split())
 _MATRIX_PRODUCT = re.compile(r"(?:^|_)(?:gemm|w?g?mma)(?:_|$)|^(?:mma|gemm)")

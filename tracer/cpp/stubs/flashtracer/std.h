@@ -34,10 +34,15 @@ int abs(int);
 FLASHTRACER_MATH(ceil)
 FLASHTRACER_MATH(cos)
 FLASHTRACER_MATH(exp)
+FLASHTRACER_MATH(erf)
+FLASHTRACER_MATH(exp10)
 FLASHTRACER_MATH(exp2)
+FLASHTRACER_MATH(expm1)
 FLASHTRACER_MATH(fabs)
 FLASHTRACER_MATH(floor)
 FLASHTRACER_MATH(log)
+FLASHTRACER_MATH(log10)
+FLASHTRACER_MATH(log1p)
 FLASHTRACER_MATH(log2)
 FLASHTRACER_MATH(round)
 FLASHTRACER_MATH(rsqrt)
@@ -45,11 +50,20 @@ FLASHTRACER_MATH(sin)
 FLASHTRACER_MATH(sqrt)
 FLASHTRACER_MATH(tanh)
 #undef FLASHTRACER_MATH
-float fmaxf(float, float);
-float fminf(float, float);
+#define FLASHTRACER_MATH2(name)  \
+  float name##f(float, float);   \
+  float name(float, float);      \
+  double name(double, double);
+FLASHTRACER_MATH2(copysign)
+FLASHTRACER_MATH2(fdim)
+FLASHTRACER_MATH2(fmax)
+FLASHTRACER_MATH2(fmin)
+FLASHTRACER_MATH2(fmod)
+#undef FLASHTRACER_MATH2
 float fmaf(float, float, float);
+float fma(float, float, float);
+double fma(double, double, double);
 float powf(float, float);
-float fmodf(float, float);
 template <class A, class B> double pow(A, B);
 template <class T> bool isinf(T);
 template <class T> bool isnan(T);
@@ -91,6 +105,18 @@ using ::log2;
 using ::log2f;
 using ::expf;
 using ::exp2f;
+using ::erf;
+using ::expm1;
+using ::fabs;
+using ::fdim;
+using ::fma;
+using ::fmaf;
+using ::fmax;
+using ::fmaxf;
+using ::fmin;
+using ::fminf;
+using ::log10;
+using ::log1p;
 using ::logf;
 using ::sqrtf;
 using ::ceilf;
