@@ -137,10 +137,8 @@ def first_row_for_all(s: Subject) -> None:
                 reads = [v for v in vectors if plain(v.args[1]) is loop.counters[0][2]]
                 assert len(reads) > 1
                 id, around = reads[0].site
-                index = next(
-                    node.children[1] for node in walk(around) if node.kind == "call" and len(node.children) == 2
-                )
-                s.replace((id, index), "0")
+                calls = [node for node in walk(around) if node.kind == "call" and len(node.children) == 2]
+                s.replace((id, calls[0].children[1]), "0")
                 return
 
 

@@ -162,10 +162,12 @@ class Graph:
             left, right = formula[1], formula[2]
             if not flags_of(left):
                 left, right = right, left
-            inner = self.select(right, then, other, site)
-            return (
-                self.select(left, inner, other, site) if formula[0] == "and" else self.select(left, then, inner, site)
-            )
+            holds, fails = _implied(left), _implied(negated(left))
+            if formula[0] == "and":
+                inner = self.select(right, _resolved(then, holds), _resolved(other, holds), site)
+                return self.select(left, inner, _resolved(other, fails), site)
+            inner = self.select(right, _resolved(then, fails), _resolved(other, fails), site)
+            return self.select(left, _resolved(then, holds), inner, site)
         value = self.value("select", [then, other], site)
         value.condition = formula
         return value
@@ -329,6 +331,16 @@ def _from_global(value: Value) -> bool:
             return True
         value = value.forward if value.forward is not None else value.args[0]
     return value.op == "input" or (value.storage is not None and value.storage.space == "global")
+
+
+def _resolved(value: Value, known: dict[str, bool]) -> Value:
+    """Return what a value is where some flags are known: a choice by them is that side."""
+    while value.op == "select" and known:
+        condition = decided(value.condition, known)
+        if not isinstance(condition, bool):
+            break
+        value = value.args[0 if condition else 1]
+    return value
 
 
 def _implied(formula: Formula) -> dict[str, bool]:

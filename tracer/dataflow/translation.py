@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from tracer.dataflow.algebra import BUILDERS, Algebra, Term
-from tracer.dataflow.ir import Value, decided, plain
+from tracer.dataflow.ir import Formula, Value, decided, negated, plain
 
 _SIDEWAYS = frozenset(("set", "element", "copy", "convert", "broadcast"))
 
@@ -80,6 +80,10 @@ class Translation(Algebra):
             extremum = self._extremum(condition[1], then, other)
             if extremum is not None:
                 return extremum
+        same = self._neutral(condition, then, other) or self._neutral(negated(condition), other, then)
+        if same is not None:
+            return same
+        if condition[0] == "test":
             return self._choice(value, then, other)
         if condition[0] == "flag":
             return self.flag(then, other, condition[1])
@@ -95,6 +99,27 @@ class Translation(Algebra):
         takes_larger = (then is left) == (test.op in ("gt", "ge"))
         return self.build("max" if takes_larger else "min", [then, other])
 
+    def _neutral(self, condition: Formula, special: Term, general: Term) -> Term | None:
+        """Return the general side of a choice whose other side is the same in the case that the condition tests.
+
+        ``alpha == 1 ? l : l * alpha`` is ``l * alpha``; ``l == 0 ? O : O / l`` keeps a division by zero away.
+        """
+        if isinstance(condition, tuple) and condition[0] == "or":
+            first, second = [self._neutral(part, special, general) for part in condition[1:]]
+            return first or second
+        test, holds = _tested(condition)
+        if test is None or test.op not in ("eq", "ne") or len(test.args) != 2:
+            return None
+        tested, against = [self.term(argument) for argument in test.args]
+        is_equal = (test.op == "eq") == holds  # where the special side is taken
+        if is_equal and general.op == "mul" and tested in general.args and self.is_constant(against, 1.0):
+            rest = list(general.args)
+            rest.remove(tested)
+            return general if self.build("mul", rest) is special else None
+        is_guard = self.is_constant(against, 0.0) if is_equal else tested is against  # x != x: x is not a number
+        is_quotient = general.op == "div" and general.args[1] is tested and general.args[0] is special
+        return general if is_guard and is_quotient else None
+
     def _choice(self, value: Value, then: Term, other: Term) -> Term:
         if value.is_view:  # a predicated store: what it leaves alone is out of bounds
             return then if then.op != "undefined" else other
@@ -106,3 +131,13 @@ class Translation(Algebra):
             made = self.make("guarded", (then, other), value.number)
         made.origin = value
         return made
+
+
+def _tested(condition: Formula) -> tuple[Value | None, bool]:
+    """Return the test that a condition is, and whether it or its opposite; None for anything else."""
+    if isinstance(condition, tuple) and condition[0] == "test":
+        return condition[1], True
+    if isinstance(condition, tuple) and condition[0] == "not" and isinstance(condition[1], tuple):
+        if condition[1][0] == "test":
+            return condition[1][1], False
+    return None, True
