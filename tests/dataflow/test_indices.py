@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.dataflow.mutants import Change, Subject, changed, mutated, subject
 from tests.releases import release
+from tracer.dataflow.barriers import _happening, barrier_findings
+from tracer.dataflow.coverage import _Coverage
 from tracer.dataflow.ir import Value, decided, flags_of
 from tracer.dataflow.match import main_loops
 from tracer.dataflow.names import plain
@@ -103,7 +106,28 @@ def causal_limit_one_further(s: Subject) -> None:
         s.replace(test.site, f"{s.child(test.site, 0)} > {s.child(test.site, 1)}")
 
 
+def loads_of_keys(s: Subject) -> _Coverage:
+    coverage = _Coverage(s.side.comparison)
+    assert coverage._loads("K") and coverage._first_loads("K")
+    return coverage
+
+
+def prefetch_beyond_the_last(s: Subject) -> None:
+    for load in loads_of_keys(s)._loads("K"):
+        for formula in load.guards or ():
+            if isinstance(formula, tuple) and formula[0] == "test" and formula[1].op == "gt":
+                site = formula[1].site
+                s.replace(site, f"{s.child(site, 0)} >= {s.child(site, 1)}")
+
+
+def first_load_of_another_tile(s: Subject) -> None:
+    for load in loads_of_keys(s)._first_loads("K"):
+        s.replace(load.index.site, f"{s.text(load.index.site)} - 1")
+
+
 FAULTS: dict[str, tuple[Change, str]] = {
+    "prefetch beyond the last": (prefetch_beyond_the_last, "bounds"),
+    "first load of another tile": (first_load_of_another_tile, "bounds"),
     "mask inverted": (invert_mask, "mask"),
     "loop ends early": (loop_ends_early, "bounds"),
     "loop begins late": (loop_begins_late, "bounds"),
@@ -172,8 +196,6 @@ def plain_barriers(s: Subject) -> list[tuple[str, object]]:
 
 
 def test_every_barrier_of_the_plain_kernel_is_needed(forward: Subject) -> None:
-    from tracer.dataflow.barriers import barrier_findings
-
     comparison = forward.side.comparison
     loops = main_loops(comparison.kernel)
     sites = plain_barriers(forward)
@@ -185,6 +207,24 @@ def test_every_barrier_of_the_plain_kernel_is_needed(forward: Subject) -> None:
             assert barrier_findings(forward.kernel, comparison.match.flags, loops), forward.place(site)  # type: ignore[arg-type]
     finally:
         forward.kernel.events = events
+
+
+def test_every_wait_for_copies_is_needed(forward: Subject) -> None:
+    comparison = forward.side.comparison
+    loops, flags = main_loops(comparison.kernel), comparison.match.flags
+    events = forward.kernel.events
+    happening = {id(event) for event in _happening(events, flags)}
+    waits = [n for n, event in enumerate(events) if event.kind == "wait" and id(event) in happening]
+    assert len(waits) >= 3 and all(events[number].groups == 0 for number in waits)
+    needed = 0
+    try:
+        for number in waits:
+            forward.kernel.events = [*events[:number], replace(events[number], groups=1), *events[number + 1 :]]
+            needed += bool(barrier_findings(forward.kernel, flags, loops))
+    finally:
+        forward.kernel.events = events
+    assert needed >= 3
+    assert not barrier_findings(forward.kernel, flags, loops)
 
 
 def test_names_and_spelling_change_nothing(forward: Subject, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def barrier_findings(graph: Graph, flags: dict[str, bool], loops: list[Loop]) ->
     if not any(event.kind == "block" for event in graph.events) and not any(e.kind == "write" for e in events):
         return []
     written: dict[Storage, Event] = {}
-    pending: set[Storage] = set()
+    groups: list[set[Storage]] = [set()]  # of copies under way, the one that is being made last
     seen: dict[Storage, Event] = {}
     depth = 0  # outside of the loops over tiles a thread may overwrite what only itself has read
     found: dict[tuple[str, str], Finding] = {}
@@ -42,16 +42,19 @@ def barrier_findings(graph: Graph, flags: dict[str, bool], loops: list[Loop]) ->
         if event.kind in ("loop", "end"):
             depth += 1 if event.kind == "loop" else -1
         elif event.kind in ("block", "warp"):
+            pending = set().union(*groups)
             written = {storage: first for storage, first in written.items() if storage in pending}
             seen = {}
+        elif event.kind == "fence":
+            groups.append(set())
         elif event.kind == "wait":
-            pending = set()
+            groups = [*groups[:-1][-event.groups :], set()] if event.groups else [set()]
         elif event.kind == "write" and event.storage is not None:
             if event.storage in seen and depth:
                 report("the read and the next write of", seen[event.storage], event)
             written[event.storage] = event
             if event.is_copy and is_asynchronous:
-                pending.add(event.storage)
+                groups[-1].add(event.storage)
         elif event.kind == "read" and event.storage is not None and event.site is not None:
             if event.storage in written:
                 report("the write and the read of", written[event.storage], event)

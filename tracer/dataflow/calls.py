@@ -348,7 +348,9 @@ class Calls(Names):
             return self.value("call", values, site, name)
         if found.does in ("barrier", "wait", "fence"):
             kind = found.op if found.does == "barrier" else found.does
-            self.events.append(Event(kind, None, site, self.path))
+            written = [child.text for child in callee.children if child.kind == "literal" and child.text.isdigit()]
+            groups = int(written[0]) if found.does == "wait" and written else 0
+            self.events.append(Event(kind, None, site, self.path, groups=groups))
             return None
         if found.does == "nothing":
             return None

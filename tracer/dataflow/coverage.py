@@ -15,7 +15,7 @@ from tracer.dataflow.compare import Comparison
 from tracer.dataflow.diagnose import Finding
 from tracer.dataflow.elements import element_findings
 from tracer.dataflow.fragments import LANES, Place, fragment_counters, places
-from tracer.dataflow.ir import Loop, Storage, Value
+from tracer.dataflow.ir import Formula, Loop, Site, Storage, Value
 from tracer.dataflow.match import main_loops
 from tracer.dataflow.names import plain
 from tracer.dataflow.numbers import Numbers, Unseen
@@ -79,6 +79,29 @@ class _Setup:
         return f"rows {tile * size} to {last} of {self.queries}, {self.keys} keys, tiles of {self.columns}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Load:
+    """One load of a tile.
+
+    Attributes:
+        site: where.
+        chain: the call sites on the way there, outermost first.
+        index: the tile's number.
+        place: which of how many indices that is.
+        loop: the loop that it stands in, or the first one that it stands before.
+        is_next: it is for the next step.
+        guards: the formulas under which it happens; None where that was not seen.
+    """
+
+    site: Site
+    chain: tuple[Site, ...]
+    index: Value
+    place: tuple[int, int]
+    loop: Loop
+    is_next: bool
+    guards: tuple[Formula, ...] | None
+
+
 class _Coverage:
     """One kernel."""
 
@@ -89,7 +112,9 @@ class _Coverage:
         self.found: dict[str, Finding] = {}
         self.unjudged: dict[str, None] = {}
         self._known_places: dict[tuple[object, ...], list[Place]] = {}
-        self._loaded: dict[str, list[tuple[Value, Value, Loop, bool]]] = {}
+        self._loaded: dict[str, list[_Load]] = {}
+        self._loaded_first: dict[str, list[_Load]] = {}
+        self._guards: dict[int, tuple[Formula, ...]] | None = None
 
     def findings(self) -> list[Finding]:
         if not {"Q", "K"} <= self.comparison.match.inputs.keys():
@@ -145,7 +170,7 @@ class _Coverage:
                     visited.append((number, loop))
                     if not setup.along_rows:
                         self._look_at_masks(numbers, masks, setup, (tile, number), loop)
-            self._look_at_loads(numbers, visited)
+            self._look_at_loads(numbers, visited, setup)
             everything += visited
         if has_left:
             if any(True for _ in setup.needed(tile)):
@@ -226,38 +251,80 @@ class _Coverage:
         return self._known_places[key]
 
     # -- loads --------------------------------------------------------------------------------------------------------
-    def _look_at_loads(self, numbers: Numbers, visited: list[tuple[int, Loop]]) -> None:
+    def _look_at_loads(self, numbers: Numbers, visited: list[tuple[int, Loop]], setup: _Setup) -> None:
         """Compare the tile that each load names with the tile that the product after it works on."""
         for name in ("K", "V"):
-            for value, index, loop, is_next in self._loads(name):
-                for position, (tile, inside) in enumerate(visited[:-1]):
-                    if inside is not loop:
+            for load in self._loads(name):
+                for position, (tile, inside) in enumerate(visited):
+                    if inside is not load.loop:
                         continue
-                    numbers.counters[loop.number, _tile_counter(loop)] = tile
-                    wanted = visited[position + 1][0] if is_next else tile
-                    found = numbers.number(index)
+                    numbers.counters[load.loop.number, _tile_counter(load.loop)] = tile
+                    is_last = position + 1 == len(visited)
+                    if is_last and load.is_next and not self._happens(numbers, load):
+                        continue
+                    wanted = tile if not load.is_next else visited[position + 1][0] if not is_last else None
+                    found = numbers.number(load.index)
+                    if wanted is None and 0 <= found < setup.visits:
+                        continue  # one tile too many, but one that there is
                     if found != wanted:
-                        message = f"tile {found} of {name} is loaded where tile {wanted} is worked on next"
-                        self._report("bounds", message, value.site)
+                        what = f"tile {wanted} is worked on next" if wanted is not None else "there is no such tile"
+                        self._report("bounds", f"tile {found} of {name} is loaded where {what}", load.site, load.chain)
                         return
+            for load in self._first_loads(name) if visited else ():
+                try:
+                    found = numbers.number(load.index)
+                except Unseen:
+                    continue  # it comes from a table
+                if self._happens(numbers, load) and found != visited[0][0]:
+                    message = f"tile {found} of {name} is loaded first, but the loop over j begins with {visited[0][0]}"
+                    self._report("bounds", message, load.site, load.chain)
+                    return
 
-    def _loads(self, name: str) -> list[tuple[Value, Value, Loop, bool]]:
-        """Return the loads of an input inside of the loops: (load, tile number, loop, for the next step)."""
+    def _happens(self, numbers: Numbers, load: _Load) -> bool:
+        """Tell whether a load can be carried out at the present point; predicates of elements are not looked at."""
+        for formula in load.guards or ():
+            try:
+                if not numbers.holds(formula):
+                    return False
+            except Unseen:
+                continue
+        return load.guards is not None
+
+    def _loads(self, name: str) -> list[_Load]:
+        """Return the loads of an input inside of the loops."""
         if name not in self._loaded:
-            storage = self.graph.inputs.get(self.comparison.match.inputs.get(name, ""))
-            found = []
-            for value in self.graph.values:
-                if value.op != "element" or value.storage is not storage or storage is None:
-                    continue
-                for loop in self.loops:
-                    index = next((a for a in value.args[1:] if loop.number in a.loops), None)
-                    if index is not None and loop.first <= value.number < loop.last:
-                        found.append((value, index, loop, self._use(name, loop) < value.number))
-            direct = [load for load in found if not self._looked_up(load[1])]
+            found = [load for loop in self.loops for load in self._loads_between(name, loop.first, loop.last, loop)]
+            direct = [load for load in found if not self._looked_up(load.index)]
             if found and not direct:
                 self.unjudged[f"which tiles of {name} it loads is not judged: their numbers come from a table"] = None
             self._loaded[name] = direct
         return self._loaded[name]
+
+    def _first_loads(self, name: str) -> list[_Load]:
+        """Return the loads of an input before the loops, one tile of it by its number."""
+        if name not in self._loaded_first:
+            self._loaded_first[name] = list(self._loads_between(name, 0, self.loops[0].first, None))
+        return self._loaded_first[name]
+
+    def _loads_between(self, name: str, first: int, last: int, loop: Loop | None) -> Iterator[_Load]:
+        storage = self.graph.inputs.get(self.comparison.match.inputs.get(name, ""))
+        if self._guards is None:
+            self._guards = _guards_of_loads(self.graph.values)
+        for value in self.graph.values[first:last] if storage is not None else ():
+            if value.op != "element" or value.storage is not storage:
+                continue
+            if loop is not None:
+                index = next((a for a in value.args[1:] if loop.number in a.loops), None)
+            else:  # the one in the place where a load of the loops has a tile's number
+                alike = [load for load in self._loads(name) if load.place[1] == len(value.args)]
+                index = value.args[alike[0].place[0]] if alike else None
+            if index is not None:
+                place = next(number for number, argument in enumerate(value.args) if argument is index)
+                is_next = loop is not None and self._use(name, loop) < value.number
+                guards = self._guards.get(value.number)
+                yield _Load(
+                    value.site, value.chain, index, (place, len(value.args)), loop or self.loops[0], is_next, guards
+                )
 
     def _looked_up(self, index: Value) -> bool:
         """Tell whether a tile's number comes out of another tensor, as with paged keys; that one is not there."""
@@ -283,9 +350,10 @@ class _Coverage:
                         return value.number
         return loop.last
 
-    def _report(self, kind: str, message: str, site: object) -> None:
+    def _report(self, kind: str, message: str, site: Site, chain: tuple[Site, ...] = ()) -> None:
         location = self.graph.location(site) if site is not None else None
-        self.found.setdefault(kind, Finding(kind, message, None, location))
+        calls = tuple(self.graph.location(call) for call in reversed(chain))
+        self.found.setdefault(kind, Finding(kind, message, None, location, calls))
 
 
 class _Leaves(Numbers):
@@ -319,6 +387,19 @@ def coverage_findings(comparison: Comparison) -> list[Finding]:
     found = coverage.findings()
     comparison.unjudged += coverage.unjudged
     return found + element_findings(comparison)
+
+
+def _guards_of_loads(values: list[Value]) -> dict[int, tuple[Formula, ...]]:
+    """Return under which formulas what is loaded is put somewhere, by the number of the value that loads it."""
+    found: dict[int, tuple[Formula, ...]] = {}
+    for value in values:
+        if value.op == "set":
+            inner = value.args[0]
+            while inner.op in ("copy", "convert"):
+                inner = inner.args[0]
+            if inner.op == "element":
+                found[inner.number] = value.guards
+    return found
 
 
 def _tile_counter(loop: Loop) -> Storage:

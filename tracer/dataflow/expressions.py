@@ -278,10 +278,15 @@ class Expressions(Calls):
         does = instruction(node.text) if node.text.startswith("asm") else ""
         if not does:
             return self.value("opaque", (), site, node.text[:40])
-        if does == "wait":
-            self.events.append(Event("wait", None, site, self.path))
+        if does == "fence":
+            self.events.append(Event("fence", None, site, self.path))
             return None
         things = [self.thing(child) for child in node.children]
+        if does == "wait":
+            counts = [constant_of(thing) for thing in things if isinstance(thing, Value)]
+            groups = next((count for count in counts if isinstance(count, int) and "wait_group" in node.text), 0)
+            self.events.append(Event("wait", None, site, self.path, groups=groups))
+            return None
         refs: list[Ref] = []
         for thing in things:
             if isinstance(thing, Ref) and all(thing.storage is not other.storage for other in refs):

@@ -243,6 +243,7 @@ class Event:
         path: the formulas under which it happens.
         is_copy: of a ``write``: the data come from global memory, so that they may arrive later.
         loop: of ``loop`` and ``end``.
+        groups: of a ``wait``: how many of the newest groups of copies may still be under way.
     """
 
     kind: str
@@ -251,3 +252,4 @@ class Event:
     path: tuple[Formula, ...]
     is_copy: bool = False
     loop: Loop | None = None
+    groups: int = 0

@@ -116,7 +116,7 @@ INSTRUCTIONS: tuple[tuple[str, str], ...] = (
     ("ldmatrix", "copy"),
     ("cp.async.c", "copy"),
     ("cp.async.ca", "copy"),
-    ("cp.async.commit_group", "wait"),
+    ("cp.async.commit_group", "fence"),
     ("cp.async.wait", "wait"),
     ("ex2.approx", "exp2"),
 )

@@ -17,6 +17,9 @@
 
 #pragma clang force_cuda_host_device begin
 
+// CUTLASS defines it where the GPU has asynchronous copies, compute capability 8.0 and later.
+#define CUTE_ARCH_CP_ASYNC_SM80_ENABLED
+
 namespace cute {
 
 using flashtracer::Any;
