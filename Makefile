@@ -33,6 +33,7 @@ $(VENV)/.created:
 
 $(VENV)/.installed: $(VENV)/.created pyproject.toml
 	@$(BIN)/python -m pip install --quiet --editable .
+	@$(BIN)/python -m compileall -q tracer
 	@touch $@
 
 # The reference kernel's tests need PyTorch; its CPU build is enough and much smaller than the default one.

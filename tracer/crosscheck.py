@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tracer.dataflow.cuda import Kernel
     from tracer.dataflow.diagnose import Finding
     from tracer.dataflow.functions import KernelFunction
+    from tracer.dataflow.host import HostCode
     from tracer.dataflow.reference import Reference
 
 FORWARD, BACKWARD = "forward", "backward"
@@ -63,7 +64,8 @@ BLIND_SPOTS = (
     "which operand of a tensor-core product is transposed, and how an element of a fragment maps to a thread",
     "rounding: conversions between element types vanish",
     "addresses: strides, batch and head offsets, paged and rotated keys",
-    "barriers between double buffers, store predicates that are wrong but present, bounds of local windows",
+    "barriers between tensors in the same bytes, store predicates that are wrong but present, bounds of local windows",
+    "which of the caller's tensors a pointer is; rows without any key; what kernels after the backward pass do",
     "what a feature that is assumed off does (dropout, ALiBi, softcap): listed as an assumption",
     "whether the host allocates what the kernel writes, and launches the grid that the kernel expects",
 )
@@ -324,7 +326,40 @@ def _analyse(program: Program, algorithm: str, entry: str, reference: Reference,
                 raise
             functions = ()
         follow(functions)
+    _look_at_later_kernels(found, spare)
     return [*found, *_row_sums(found, spare)]
+
+
+def _look_at_later_kernels(found: list[Analysis], candidates: list[Analysis]) -> None:
+    """Check that a later kernel applies the factor that the backward pass leaves out of an output."""
+    from tracer.dataflow.diagnose import Finding
+    from tracer.dataflow.host import HostCode
+    from tracer.dataflow.later import Unread, applied_factor
+
+    for analysis in found:
+        confirmation = analysis.side.confirmation
+        for name, missing in (confirmation.factors if confirmation is not None else {}).items():
+            stored = analysis.side.comparison.match.outputs.get(name)
+            if missing is None or abs(missing - 1.0) < 1e-9 or stored is None:
+                continue
+            passed = _passed(HostCode(analysis.function.source, analysis.function.host))
+            applied: list[tuple[float, Location]] = []
+            for other in candidates:
+                try:
+                    factor = applied_factor(other.side.kernel, stored, passed)
+                except Unread as unread:
+                    place = other.function.definition.qualified_name
+                    analysis.notes.append(f"what {place} makes of {name} is not judged: it depends on {unread}")
+                    break
+                if factor is not None:
+                    applied.append((factor, other.function.definition.location))
+            else:
+                if not any(abs(factor * missing - 1.0) < 1e-9 for factor, _ in applied):
+                    does = "multiplies it by something else" if applied else "is there to apply it"
+                    which = "the later kernel" if applied else "no later kernel"
+                    message = f"{name} is stored without the softmax scale, and {which} {does}"
+                    location = applied[0][1] if applied else analysis.function.kernel.location
+                    analysis.side.findings.append(Finding("value", message, None, location))
 
 
 def _row_sums(found: list[Analysis], candidates: list[Analysis]) -> list[Analysis]:
@@ -354,11 +389,7 @@ def _analyses(function: KernelFunction, name: str, reference: Side | None, forms
     from tracer.dataflow.host import HostCode
 
     host = HostCode(function.source, function.host)
-
-    def passed(field: str) -> float | None:
-        factor = host.factor(field)
-        return factor.values[1] if factor is not None else None
-
+    passed = _passed(host)
     for kernel in kernels(function.source, function.definition.id, function.flags):
         side = make_side(kernel, name, passed, forms=forms)
         unread = side.confirmation.unread if side.confirmation is not None else ""
@@ -368,6 +399,16 @@ def _analyses(function: KernelFunction, name: str, reference: Side | None, forms
             side.findings.append(Finding("value", message, None, assigned))
         notes = _assumptions(side, kernel.decided) + _not_parsed(function, kernel)
         yield Analysis(function, name, side, reference, notes)
+
+
+def _passed(host: HostCode) -> Passed:
+    """Return what tells the value that the host passes for a member of the argument struct."""
+
+    def passed(field: str) -> float | None:
+        factor = host.factor(field)
+        return factor.values[1] if factor is not None else None
+
+    return passed
 
 
 def _not_parsed(function: KernelFunction, kernel: Kernel) -> list[str]:
