@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from tracer.dataflow.sides import LISTINGS, Side, make_side, reference_side
 from tracer.errors import TracerError
 from tracer.graph import Program
 from tracer.model import Definition, Location
@@ -18,24 +19,14 @@ from tracer.records import dataclass
 from tracer.route import DEFAULT_ENTRY, Identity, begin, identity
 
 if TYPE_CHECKING:
-    from tracer.dataflow.compare import Comparison
     from tracer.dataflow.confirm import Confirmation, Passed
     from tracer.dataflow.cuda import Kernel
-    from tracer.dataflow.diagnose import Finding
     from tracer.dataflow.functions import KernelFunction
     from tracer.dataflow.host import HostCode
     from tracer.dataflow.reference import Reference
 
 FORWARD, BACKWARD = "forward", "backward"
 
-#: Of each kind of kernel function: the listing that it must match.
-LISTINGS = {
-    "forward": "flash_attention_2_forward",
-    "split": "flash_attention_2_forward",
-    "combine": "flash_attention_2_combine",
-    "backward": "flash_attention_2_backward",
-    "row sums": "flash_attention_2_row_sums",
-}
 #: Of each kind of kernel function: the pass that it belongs to.
 _PASSES = {
     "forward": FORWARD,
@@ -44,21 +35,7 @@ _PASSES = {
     "backward": BACKWARD,
     "row sums": BACKWARD,
 }
-#: Of each listing: the rung of the reference kernel, and the number of the kernel in its file.
-RUNGS = {
-    "flash_attention_1_forward": ("flash_attention_1_forward", 0),
-    "flash_attention_2_forward": ("flash_attention_2_forward", 0),
-    "flash_attention_2_backward": ("flash_attention_2_backward", 1),
-    "flash_attention_2_row_sums": ("flash_attention_2_backward", 0),
-}
-#: Listings of the same pass whose loops are in the other order, and what that order is.
-_OTHER_ORDER = {
-    "flash_attention_2_forward": ("flash_attention_1_forward", "K_j and V_j in the outer loop, Q_i in the inner one"),
-    "flash_attention_1_forward": ("flash_attention_2_forward", "Q_i in the outer loop, K_j and V_j in the inner one"),
-}
 _SHOWN = 3  # complaints of the parser
-#: Outputs that may lack the softmax scale, because a later kernel applies it.
-_FREE = {"flash_attention_2_backward": frozenset(("dQ",))}
 
 BLIND_SPOTS = (
     "which operand of a tensor-core product is transposed, and how an element of a fragment maps to a thread",
@@ -218,23 +195,6 @@ def check(
 
 
 @dataclass(slots=True)
-class Side:
-    """One side of a comparison with a listing: the checkout's kernel or the reference's.
-
-    Attributes:
-        kernel: the value flow.
-        comparison: with the listing.
-        confirmation: by value; None where the match failed.
-        findings: of both.
-    """
-
-    kernel: Kernel
-    comparison: Comparison
-    confirmation: Confirmation | None
-    findings: list[Finding]
-
-
-@dataclass(slots=True)
 class Analysis:
     """One kernel function of the checkout beside the reference's, under one listing."""
 
@@ -304,7 +264,7 @@ def _analyse(program: Program, algorithm: str, entry: str, reference: Reference,
     roles = [role for role in LISTINGS if only in ("", role) and algorithm in (_PASSES[role], "all")]
     # The parsers are still busy with the checkout, so what does not depend on it comes first.
     sides = {
-        name: _reference_side(reference, name, bool(only)) for name in dict.fromkeys(map(LISTINGS.get, roles)) if name
+        name: reference_side(reference, name, bool(only)) for name in dict.fromkeys(map(LISTINGS.get, roles)) if name
     }
     found: list[Analysis] = []
     spare: list[Analysis] = []
@@ -421,58 +381,6 @@ def _not_parsed(function: KernelFunction, kernel: Kernel) -> list[str]:
     found = [d for d in complaints if d.location.file in files]
     more = [f"and {len(found) - _SHOWN} more that the parser did not understand"] if len(found) > _SHOWN else []
     return [f"not understood by the parser: {d.message} at {d.location}" for d in found[:_SHOWN]] + more
-
-
-def make_side(kernel: Kernel, name: str, passed: Passed | None, *, forms: bool = False) -> Side:
-    """Compare a kernel with a listing, and confirm the match by value."""
-    from tracer.dataflow.compare import compare
-    from tracer.dataflow.confirm import confirm
-    from tracer.dataflow.exchanges import exchange_findings
-    from tracer.dataflow.features import feature_findings
-    from tracer.dataflow.indices import index_findings
-
-    comparison = compare(name, kernel)
-    comparison.is_whole = forms
-    confirmation = None
-    findings = list(comparison.findings)
-    if comparison.match.ok:
-        confirmation = confirm(comparison, passed, _FREE.get(name, frozenset()), forms=forms)
-        findings += confirmation.findings
-        findings += feature_findings(comparison)
-        findings += index_findings(comparison)
-        findings += exchange_findings(comparison)
-    elif name in _OTHER_ORDER:
-        findings = _order_finding(kernel, name) or findings
-    return Side(kernel, comparison, confirmation, findings)
-
-
-def _order_finding(kernel: Kernel, name: str) -> list[Finding]:
-    """Say that the loops are in the other order, where a kernel matches the listing with that order."""
-    from tracer.dataflow.compare import compare
-    from tracer.dataflow.diagnose import Finding
-    from tracer.dataflow.match import main_loops
-
-    other, order = _OTHER_ORDER[name]
-    comparison = compare(other, kernel)
-    if not comparison.match.ok:
-        return []
-    loops = main_loops(comparison.kernel)
-    location = kernel.location(loops[0].site) if loops else None
-    message = f"the loops are in the other order: {order}, which is {comparison.listing.algorithm}"
-    return [Finding("order", message, None, location)]
-
-
-def _reference_side(reference: Reference, name: str, forms: bool) -> Side | None:
-    from tracer.dataflow.cuda import kernels
-
-    if name not in RUNGS:
-        return None
-    rung, number = RUNGS[name]
-    definitions = reference.kernels(rung)
-    if number >= len(definitions):
-        return None
-    kernel = kernels(reference.source(rung), definitions[number].id)[0]
-    return make_side(kernel, name, None, forms=forms)
 
 
 # -- parts of an answer -----------------------------------------------------------------------------------------------

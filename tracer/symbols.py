@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from tracer.crosscheck import BACKWARD, FORWARD, LISTINGS, Analysis, KernelCheck, Side, analyse
+from tracer.crosscheck import BACKWARD, FORWARD, Analysis, KernelCheck, analyse
+from tracer.dataflow.sides import LISTINGS, Side
 from tracer.graph import Program
 from tracer.model import Definition, Location
 from tracer.records import dataclass

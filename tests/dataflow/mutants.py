@@ -15,12 +15,12 @@ from tracer.checkout import open_checkout
 from tracer.cpp.source import CppSource
 from tracer.cpp.store import Store
 from tracer.cpp.tree import Node
-from tracer.crosscheck import LISTINGS, Side, make_side
 from tracer.dataflow.cuda import Kernel, kernels
 from tracer.dataflow.functions import KernelFunction, backward_functions, forward_functions
 from tracer.dataflow.host import HostCode
 from tracer.dataflow.ir import Value
 from tracer.dataflow.names import plain
+from tracer.dataflow.sides import LISTINGS, Side, make_side
 from tracer.extensions import Extension
 from tracer.graph import Program
 from tracer.model import Location

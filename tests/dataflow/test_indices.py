@@ -254,8 +254,8 @@ def checked(s: Subject, root: Path):  # type: ignore[no-untyped-def]
     from tracer.checkout import Checkout
     from tracer.cpp.source import CppSource
     from tracer.cpp.store import Store
-    from tracer.crosscheck import LISTINGS, make_side
     from tracer.dataflow.cuda import kernels
+    from tracer.dataflow.sides import LISTINGS, make_side
 
     source = CppSource(Checkout(str(root), root, "flash-attention", None, "folder"), s.source.extension, Store(False))
     try:
@@ -274,9 +274,9 @@ KERNELS = {
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_kernel_without_attention_never_passes(name: str, tmp_path: Path) -> None:
-    from tracer.crosscheck import make_side
     from tracer.dataflow.cuda import kernels
     from tracer.dataflow.reference import Reference
+    from tracer.dataflow.sides import make_side
 
     body, message = KERNELS[name]
     folder = tmp_path / "kernels"

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tracer.crosscheck import RUNGS, _step_place, make_side
+from tracer.crosscheck import _step_place
 from tracer.dataflow.cuda import kernels
 from tracer.dataflow.reference import Reference, ReferenceMissing
+from tracer.dataflow.sides import RUNGS, make_side
 
 
 @pytest.fixture(scope="module")

@@ -148,7 +148,7 @@ class Expressions(Calls):
             if moved.storage.space in ("shared", "registers") and not _is_of_thread(offset):
                 return self.part(moved, (node.file, node.start), "", site)
             return moved
-        if isinstance(left, Ref) and left.storage.space == "global" and operator in ("+", "-"):
+        if isinstance(left, Ref) and left.storage.space == "global" and not left.is_indexed and operator in ("+", "-"):
             offset = self.as_value(right, site)
             return left.view(loops=offset.loops, indices=(*left.indices, offset), is_pointer=True)
         values = [self.as_value(left, site), self.as_value(right, site)]
