@@ -291,35 +291,32 @@ def _analyse(program: Program, algorithm: str, entry: str, reference: Reference,
 
 
 def _look_at_later_kernels(found: list[Analysis], candidates: list[Analysis]) -> None:
-    """Check that a later kernel applies the factor that the backward pass leaves out of an output."""
+    """Check that later kernels apply the factor that the backward pass leaves out of an output, and no other."""
     from tracer.dataflow.diagnose import Finding
     from tracer.dataflow.host import HostCode
     from tracer.dataflow.later import Unread, applied_factor
 
     for analysis in found:
         confirmation = analysis.side.confirmation
-        for name, missing in (confirmation.factors if confirmation is not None else {}).items():
+        passed = _passed(HostCode(analysis.function.source, analysis.function.host))
+        for name, left in (confirmation.factors if confirmation is not None else {}).items():
             stored = analysis.side.comparison.match.outputs.get(name)
-            if missing is None or abs(missing - 1.0) < 1e-9 or stored is None:
+            if left is None or stored is None:
                 continue
-            passed = _passed(HostCode(analysis.function.source, analysis.function.host))
-            applied: list[tuple[float, Location]] = []
-            for other in candidates:
-                try:
+            product, location = left, analysis.function.kernel.location
+            try:
+                for other in candidates:
                     factor = applied_factor(other.side.kernel, stored, passed)
-                except Unread as unread:
-                    place = other.function.definition.qualified_name
-                    analysis.notes.append(f"what {place} makes of {name} is not judged: it depends on {unread}")
-                    break
-                if factor is not None:
-                    applied.append((factor, other.function.definition.location))
-            else:
-                if not any(abs(factor * missing - 1.0) < 1e-9 for factor, _ in applied):
-                    does = "multiplies it by something else" if applied else "is there to apply it"
-                    which = "the later kernel" if applied else "no later kernel"
-                    message = f"{name} is stored without the softmax scale, and {which} {does}"
-                    location = applied[0][1] if applied else analysis.function.kernel.location
-                    analysis.side.findings.append(Finding("value", message, None, location))
+                    if factor is not None:
+                        product, location = product * factor, other.function.definition.location
+            except Unread as unread:
+                analysis.notes.append(f"what a later kernel makes of {name} is not judged: it depends on {unread}")
+                continue
+            if abs(product - 1.0) > 1e-9:
+                message = f"{name} is stored without the softmax scale, and no later kernel applies exactly it"
+                if abs(left - 1.0) < 1e-9:
+                    message = f"{name} is stored with the softmax scale, and a later kernel applies it again"
+                analysis.side.findings.append(Finding("value", message, None, location))
 
 
 def _row_sums(found: list[Analysis], candidates: list[Analysis]) -> list[Analysis]:
