@@ -42,7 +42,7 @@ BLIND_SPOTS = (
     "rounding: conversions between element types vanish",
     "addresses: strides, batch and head offsets, paged and rotated keys",
     "barriers between tensors in the same bytes, store predicates that are wrong but present, bounds of local windows",
-    "which of the caller's tensors a pointer is; rows without any key; what kernels after the backward pass do",
+    "which of the caller's tensors a pointer is; what is stored for rows without any key",
     "what a feature that is assumed off does (dropout, ALiBi, softcap): listed as an assumption",
     "whether the host allocates what the kernel writes, and launches the grid that the kernel expects",
 )
@@ -296,7 +296,7 @@ def _look_at_later_kernels(found: list[Analysis], candidates: list[Analysis]) ->
     from tracer.dataflow.host import HostCode
     from tracer.dataflow.later import Unread, applied_factor
 
-    for analysis in found:
+    for analysis in [analysis for analysis in found if _PASSES[analysis.function.role] == BACKWARD]:
         confirmation = analysis.side.confirmation
         passed = _passed(HostCode(analysis.function.source, analysis.function.host))
         for name, left in (confirmation.factors if confirmation is not None else {}).items():

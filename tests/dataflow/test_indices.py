@@ -304,3 +304,24 @@ def test_work_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         source = reference.source("flash_attention_2_forward")
         with pytest.raises(graph.TooLarge, match="more than 500 operations"):
             kernels(source, reference.kernels("flash_attention_2_forward")[0].id)
+
+
+@pytest.mark.parametrize("tiles", [(64, 64), (64, 32)])
+@pytest.mark.parametrize("lengths", [(83, 139), (139, 75), (131, 131), (139, 139)])
+def test_both_sides_of_every_border_are_asked(tiles: tuple[int, int], lengths: tuple[int, int]) -> None:
+    """A mask that is off by one can only be seen at the last score that is shown or the first that is hidden."""
+    from tracer.dataflow.coverage import _EQUAL_LENGTHS, _LENGTHS, _TILES
+    from tracer.dataflow.fragments import LANES, places
+
+    assert tiles in _TILES and lengths in (*_LENGTHS, *_EQUAL_LENGTHS)
+    (rows, columns), (queries, keys) = tiles, lengths
+    asked = [
+        (i + row, j + column)
+        for i in range(0, queries, rows)
+        for j in range(0, keys, columns)
+        for lane in LANES
+        for row, column in [place.in_tile(lane) for place in places({}, columns)]
+    ]
+    ends = {column - keys for row, column in asked if row < queries}
+    diagonal = {column - row - keys + queries for row, column in asked if row < queries and column < keys}
+    assert {-1, 0} <= ends and {0, 1} <= diagonal

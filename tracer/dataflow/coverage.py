@@ -28,6 +28,7 @@ _TILES = ((64, 64), (64, 32))
 _LENGTHS = ((83, 139), (139, 75))
 _EQUAL_LENGTHS = ((131, 131), (139, 139))
 _MOST_STEPS = 64
+_NEAR = 8
 _PARTS = 2
 
 
@@ -62,6 +63,11 @@ class _Setup:
     def sees(self, row: int, column: int) -> bool:
         """Tell whether a row of the queries sees a key."""
         return column < self.keys and (not self.is_causal or column <= row + self.keys - self.queries)
+
+    def is_near_border(self, row: int, column: int) -> bool:
+        """Tell whether what is shown and what is hidden meet near a score."""
+        diagonal = row + self.keys - self.queries
+        return abs(column - self.keys) <= _NEAR or (self.is_causal and abs(column - diagonal) <= _NEAR)
 
     def needed(self, tile: int) -> Iterator[int]:
         """Yield the tiles that the work on one tile must visit: those with a score that is not hidden."""
@@ -230,9 +236,11 @@ class _Coverage:
                     continue
                 numbers.leaves["threadIdx.x"] = lane
                 for place in self._places(counters, setup.columns):
-                    numbers.counters.update(place.counters)
                     row, column = place.in_tile(lane)
                     row, column = at[0] * setup.rows + row, at[1] * setup.columns + column
+                    if lane != LANES[0] and not setup.is_near_border(row, column):
+                        continue  # one lane is enough where nothing changes
+                    numbers.counters.update(place.counters)
                     hides = numbers.holds(mask.condition) == hides_where_true
                     if row < setup.queries and hides == setup.sees(row, column):
                         what = (
