@@ -25,6 +25,8 @@ def applied_factor(graph: Graph, name: str, passed: Callable[[str], float | None
     Raises:
         Unread: the kernel reads the input, but does not simply multiply it.
     """
+    if name not in graph.inputs:
+        return None
     terms = Terms(graph, exact=True, only_outputs=True)
     reading = [term for output, term in terms.outputs.items() if output != name and _reads(term, name, set())]
     if not reading:
