@@ -74,7 +74,7 @@ class Program:
     def source(self, extension: Extension, *, ahead: bool = False) -> CppSource:
         """Return the C++ side of an extension; its units begin to parse in the background.
 
-        With ``ahead``, the parsers read on below kernels and bindings while they are not asked for anything.
+        With ``ahead``, the parsers read on below kernels while they are not asked for anything.
         """
         number = self.extensions.index(extension)
         if number not in self._sources:

@@ -19,7 +19,7 @@ class Parser:
     def __init__(self, checkout: Checkout, plan: UnitPlan, *, ahead: bool = False) -> None:
         """Start the process and the parse; :meth:`outline` waits for it.
 
-        With ``ahead``, the process reads on below kernels and bindings while it is not asked for anything.
+        With ``ahead``, the process reads on below kernels while it is not asked for anything.
         """
         self.checkout, self.plan = checkout, plan
         self._process = take()

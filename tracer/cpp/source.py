@@ -55,7 +55,7 @@ class CppSource:
     def __init__(self, checkout: Checkout, extension: Extension, store: Store, *, ahead: bool = False) -> None:
         """Start reading: units that the cache does not know begin to parse at once, in processes of their own.
 
-        With ``ahead``, they read on below kernels and bindings while they are not asked for anything.
+        With ``ahead``, they read on below kernels while they are not asked for anything.
         """
         self.checkout, self.extension, self.store, self.ahead = checkout, extension, store, ahead
         folder = posixpath.dirname(extension.sources[0]) if extension.sources else ""

@@ -122,7 +122,7 @@ class UnitFacts:
         return self.bodies[key]
 
     def ahead(self) -> Iterator[float]:
-        """Read what the functions behind the bindings and the kernels reach, a function between two yields.
+        """Read what the kernels reach, a function between two yields; host code is short and read when asked for.
 
         What needs inference is left until it is asked for: one such question can take as long as all the rest.
 
@@ -130,10 +130,9 @@ class UnitFacts:
             for how many seconds nothing should have been asked before reading goes on: a while before another kernel,
             whose functions are long, because the next question is most likely still about the one before.
         """
-        bound = [key for b in read_bindings(self.unit) for usr in b.usrs for key in self.unit.by_usr.get(usr, ())]
         kernels = [f.key for f in self.unit.functions if "global" in f.attributes]
         seen: set[int] = set()
-        for number, root in enumerate((*bound, *kernels)):
+        for number, root in enumerate(kernels):
             yield _QUIET_SECONDS if number else 0.0
             waiting = [root]
             while waiting:
