@@ -99,6 +99,14 @@ def test_check_of_a_release_agrees(version: str) -> None:
     assert markdown.count("| agrees | agrees |") > 40
 
 
+@pytest.mark.parametrize("version", ["2.8.3", "2.0.0.post1"])
+@pytest.mark.parametrize("algorithm", ["forward", "backward"])
+def test_a_table_of_one_pass_alone_has_no_problem(version: str, algorithm: str) -> None:
+    with Program(release_checkout(version)) as program:
+        found = symbol_table(program, algorithm=algorithm)
+    assert found.check.ok and not found.check.problems
+
+
 def test_the_table_in_every_format(table: tuple[str, SymbolTable]) -> None:
     _, found = table
     schema = json.loads((Path(symbols_json.__file__).parents[1] / "schemas" / "symbols.schema.json").read_text())

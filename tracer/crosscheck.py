@@ -287,6 +287,8 @@ def _analyse(program: Program, algorithm: str, entry: str, reference: Reference,
                 raise
             functions = ()
         follow(functions)
+    if only:
+        return found  # one function alone: nothing can be said of the kernels beside it
     _look_at_later_kernels(found, spare)
     return [*found, *_row_sums(found, spare)]
 
