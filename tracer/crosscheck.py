@@ -9,21 +9,21 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
+from tracer.dataflow.confirm import Confirmation
+from tracer.dataflow.cuda import Kernel, kernels
+from tracer.dataflow.diagnose import Diagnosis, Finding
+from tracer.dataflow.features import features
+from tracer.dataflow.functions import KernelFunction, backward_functions, forward_functions
+from tracer.dataflow.host import HostCode
+from tracer.dataflow.later import Unread, applied_factor
+from tracer.dataflow.reference import Reference, lend
 from tracer.dataflow.sides import LISTINGS, Side, make_side, reference_side
 from tracer.errors import TracerError
 from tracer.graph import Program
 from tracer.model import Definition, Location
 from tracer.records import dataclass
 from tracer.route import DEFAULT_ENTRY, Identity, begin, identity
-
-if TYPE_CHECKING:
-    from tracer.dataflow.confirm import Confirmation, Passed
-    from tracer.dataflow.cuda import Kernel
-    from tracer.dataflow.functions import KernelFunction
-    from tracer.dataflow.host import HostCode
-    from tracer.dataflow.reference import Reference
 
 FORWARD, BACKWARD = "forward", "backward"
 
@@ -184,8 +184,6 @@ def check(
         NoRoute: no attention kernel is reached from it.
         TooLarge: a kernel is larger than the bound on work.
     """
-    from tracer.dataflow.reference import lend
-
     with lend(reference) as used:
         analyses = analyse(program, algorithm=algorithm, entry=entry, reference=used)
         return CrossCheck(identity(program.checkout), tuple(analysis.check() for analysis in analyses))
@@ -259,14 +257,10 @@ def _many_objects() -> Iterator[None]:
 
 
 def _analyse(program: Program, algorithm: str, entry: str, reference: Reference, only: str) -> list[Analysis]:
-    from tracer.dataflow.functions import backward_functions, forward_functions
-
     begin(program)
     roles = [role for role in LISTINGS if only in ("", role) and algorithm in (_PASSES[role], "all")]
     # The parsers are still busy with the checkout, so what does not depend on it comes first.
-    sides = {
-        name: reference_side(reference, name, bool(only)) for name in dict.fromkeys(map(LISTINGS.get, roles)) if name
-    }
+    sides = {name: reference_side(reference, name, bool(only)) for name in {LISTINGS[role]: None for role in roles}}
     found: list[Analysis] = []
     spare: list[Analysis] = []
 
@@ -295,13 +289,9 @@ def _analyse(program: Program, algorithm: str, entry: str, reference: Reference,
 
 def _look_at_later_kernels(found: list[Analysis], candidates: list[Analysis]) -> None:
     """Check that later kernels apply the factor that the backward pass leaves out of an output, and no other."""
-    from tracer.dataflow.diagnose import Finding
-    from tracer.dataflow.host import HostCode
-    from tracer.dataflow.later import Unread, applied_factor
-
     for analysis in [analysis for analysis in found if _PASSES[analysis.function.role] == BACKWARD]:
         confirmation = analysis.side.confirmation
-        passed = _passed(HostCode(analysis.function.source, analysis.function.host))
+        host = HostCode(analysis.function.source, analysis.function.host)
         for name, left in (confirmation.factors if confirmation is not None else {}).items():
             stored = analysis.side.comparison.match.outputs.get(name)
             if left is None or stored is None:
@@ -309,7 +299,7 @@ def _look_at_later_kernels(found: list[Analysis], candidates: list[Analysis]) ->
             product, location = left, analysis.function.kernel.location
             try:
                 for other in candidates:
-                    factor = applied_factor(other.side.kernel, stored, passed)
+                    factor = applied_factor(other.side.kernel, stored, host.passed)
                     if factor is not None:
                         product, location = product * factor, other.function.definition.location
             except Unread as unread:
@@ -336,22 +326,15 @@ def _row_sums(found: list[Analysis], candidates: list[Analysis]) -> list[Analysi
     storing = [analysis for analysis in candidates if stored in analysis.side.kernel.outputs]
     likely = sorted(candidates, key=lambda analysis: -analysis.side.comparison.agreeing())
     if not candidates:
-        from tracer.dataflow.diagnose import Finding
-
         message = f"{stored} is read as D, the row sums of dO and O, but no kernel beside the backward pass stores it"
         readers[0].side.findings.append(Finding("missing", message, None, readers[0].function.kernel.location))
     return (storing or likely)[:1]
 
 
 def _analyses(function: KernelFunction, name: str, reference: Side | None, forms: bool) -> Iterable[Analysis]:
-    from tracer.dataflow.cuda import kernels
-    from tracer.dataflow.diagnose import Finding
-    from tracer.dataflow.host import HostCode
-
     host = HostCode(function.source, function.host)
-    passed = _passed(host)
     for kernel in kernels(function.source, function.definition.id, function.flags):
-        side = make_side(kernel, name, passed, forms=forms)
+        side = make_side(kernel, name, host.passed, forms=forms)
         unread = side.confirmation.unread if side.confirmation is not None else ""
         assigned = host.assignment(unread.rpartition(".")[2]) if unread else None
         if assigned is not None:
@@ -359,16 +342,6 @@ def _analyses(function: KernelFunction, name: str, reference: Side | None, forms
             side.findings.append(Finding("value", message, None, assigned))
         notes = _assumptions(side, kernel.decided) + _not_parsed(function, kernel)
         yield Analysis(function, name, side, reference, notes)
-
-
-def _passed(host: HostCode) -> Passed:
-    """Return what tells the value that the host passes for a member of the argument struct."""
-
-    def passed(field: str) -> float | None:
-        factor = host.factor(field)
-        return factor.values[1] if factor is not None else None
-
-    return passed
 
 
 def _not_parsed(function: KernelFunction, kernel: Kernel) -> list[str]:
@@ -399,8 +372,6 @@ def _step_place(side: Side | None, key: tuple[int, int]) -> Location | None:
     """Return where a side computes the term of a step."""
     if side is None:
         return None
-    from tracer.dataflow.diagnose import Diagnosis
-
     diagnosis = Diagnosis(side.comparison.paper, side.comparison.kernel, side.comparison.steps)
     for term in side.comparison.partners(side.comparison.paper.nodes[key[0]]):
         if term.op not in ("flag", "join"):
@@ -418,8 +389,6 @@ def _problems(side: Side, where: str) -> Iterable[Problem]:
 
 
 def _assumptions(side: Side, decided: dict[str, bool]) -> list[str]:
-    from tracer.dataflow.features import features
-
     notes = [f"{name} is {str(value).lower()}" for name, value in sorted(decided.items())]
     notes += features(side.comparison)
     confirmation = side.confirmation

@@ -64,6 +64,14 @@ class Subject:
     def replace_child(self, site: tuple[str, Node], number: int, text: str) -> None:
         self.replace((site[0], site[1].children[number]), text)
 
+    def replace_masks(self, written: str, flags: dict[str, bool] | None = None) -> None:
+        """Write the test of every mask anew; ``{0}`` and ``{1}`` stand for its operands."""
+        comparison = self.side.comparison
+        for mask in comparison.masks(comparison.match.flags if flags is None else flags):
+            assert isinstance(mask.condition, tuple)
+            site = mask.condition[1].site
+            self.replace(site, written.format(self.child(site, 0), self.child(site, 1)))
+
     def append(self, site: tuple[str, Node], text: str) -> None:
         self.replace(site, f"{self.text(site)}; {text}")
 
@@ -164,13 +172,7 @@ def _opened(root: Path, extension: Extension, function: KernelFunction, role: st
 
 
 def _passed(source: CppSource) -> Callable[[str], float | None]:
-    host = HostCode(source, lambda: [d.id for d in source.definitions() if d.language.value == "c++"])
-
-    def passed(field: str) -> float | None:
-        factor = host.factor(field)
-        return factor.values[1] if factor is not None else None
-
-    return passed
+    return HostCode(source, lambda: [d.id for d in source.definitions() if d.language.value == "c++"]).passed
 
 
 Change = Callable[[Subject], None]

@@ -26,10 +26,7 @@ def forward(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Subject]:
 
 
 def invert_mask(s: Subject) -> None:
-    for mask in s.side.comparison.masks(s.side.comparison.match.flags):
-        assert isinstance(mask.condition, tuple)
-        test = mask.condition[1]
-        s.replace(test.site, f"{s.child(test.site, 0)} < {s.child(test.site, 1)}")
+    s.replace_masks("{0} < {1}")
 
 
 def loop_ends_early(s: Subject) -> None:
@@ -100,10 +97,7 @@ def causal_limit_one_further(s: Subject) -> None:
     finder = RoleFinder(comparison, main_loops(comparison.kernel))
     (causal,) = [found for found in finder.configurations(finder.roles()) if found.is_causal]
     assert causal.only_equal
-    for mask in comparison.masks(causal.flags):
-        assert isinstance(mask.condition, tuple)
-        test = mask.condition[1]
-        s.replace(test.site, f"{s.child(test.site, 0)} > {s.child(test.site, 1)}")
+    s.replace_masks("{0} > {1}", causal.flags)
 
 
 def loads_of_keys(s: Subject) -> _Coverage:

@@ -30,11 +30,9 @@ def test_exactly_one_later_kernel_applies_the_scale(version: str) -> None:
         main_function, *others = backward_functions(program)
         host = HostCode(main_function.source, main_function.host)
 
-        def passed(field: str) -> float | None:
-            factor = host.factor(field)
-            return factor.values[1] if factor is not None else None
-
-        factors = [applied_factor(kernels(other.source, other.definition.id)[0], stored, passed) for other in others]
+        factors = [
+            applied_factor(kernels(other.source, other.definition.id)[0], stored, host.passed) for other in others
+        ]
         assert [factor for factor in factors if factor is not None] == [SCALE]
 
 

@@ -61,10 +61,7 @@ def negated_difference(s: Subject) -> None:
 
 
 def mask_the_other_way_round(s: Subject) -> None:
-    for mask in s.side.comparison.masks(s.side.comparison.match.flags):
-        assert isinstance(mask.condition, tuple)
-        test = mask.condition[1]
-        s.replace(test.site, f"!({s.child(test.site, 0)} < {s.child(test.site, 1)})")
+    s.replace_masks("!({0} < {1})")
 
 
 def main_loops_with_while(s: Subject) -> None:
@@ -143,10 +140,7 @@ def first_row_for_all(s: Subject) -> None:
 
 
 def mask_border_one_further(s: Subject) -> None:
-    for mask in s.side.comparison.masks(s.side.comparison.match.flags):
-        assert isinstance(mask.condition, tuple)
-        test = mask.condition[1]
-        s.replace(test.site, f"{s.child(test.site, 0)} > {s.child(test.site, 1)}")
+    s.replace_masks("{0} > {1}")
 
 
 def rescale_skips_a_column(s: Subject) -> None:

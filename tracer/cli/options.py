@@ -121,13 +121,6 @@ def open_program(checkout: str, no_cache: bool, verbose: bool) -> Iterator[tuple
         end_unused()
 
 
-def begin(program: Program) -> None:
-    """Let the parsers begin, so that they work while the modules for the question are imported."""
-    from tracer.route import begin as begin_reading
-
-    begin_reading(program)
-
-
 def window_of(text: str) -> tuple[int, int]:
     """Return a sliding window as a person writes it: ``256,0``, ``(256, 0)``, ``256 0``; -1 for no limit."""
     numbers = re.findall(r"-?\d+", text)

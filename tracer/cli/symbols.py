@@ -16,7 +16,6 @@ from tracer.cli.options import (
     VerboseOption,
     app,
     as_json,
-    begin,
     open_program,
     terminal,
 )
@@ -52,7 +51,9 @@ def symbols(
     Found by what is computed, not by what things are called, and set beside the reference kernel's variables.
     """
     with open_program(checkout, no_cache, verbose) as (program, stages), stages.stage("following the values"):
-        begin(program)
+        from tracer.route import begin
+
+        begin(program)  # the parsers work while what follows is imported
         from tracer.symbols import symbol_table
 
         table = symbol_table(program, algorithm=algorithm.value, entry=entry)
@@ -83,7 +84,9 @@ def check(
     Exit status 1, and the missing, extra or swapped step with its place, if not.
     """
     with open_program(checkout, no_cache, verbose) as (program, stages), stages.stage("following the values"):
-        begin(program)
+        from tracer.route import begin
+
+        begin(program)  # the parsers work while what follows is imported
         from tracer.crosscheck import check as cross_check
 
         answer = cross_check(program, algorithm=algorithm.value, entry=entry)

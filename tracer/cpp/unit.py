@@ -31,14 +31,7 @@ class Unit(CursorReader):
     """
 
     def __init__(self, clang: LibClang, handle: c_void_p, root: str, own_files: Iterable[str]) -> None:
-        """Read the outline of a parsed unit.
-
-        Args:
-            clang: the library.
-            handle: the parsed unit.
-            root: where the checkout lies.
-            own_files: the checkout's files that the unit can read, relative to the root; all others are a library's.
-        """
+        """Read the outline of a parsed unit; see :class:`CursorReader`."""
         super().__init__(clang, handle, root, own_files)
         self.functions: list[Function] = []
         self.by_usr: dict[str, list[int]] = {}

@@ -106,13 +106,19 @@ class UnitFacts:
     def _done_by_objects(self, body: Node, *, infer: bool) -> set[str]:
         """Name the primitives of the function objects that a body makes and hands on: their callee will use them."""
         found: set[str] = set()
+        for name, usr in self._methods_of_objects(body):
+            for key in self.unit.by_usr.get(usr, ()) if name == "operator()" else ():
+                operator = self.tree(key)
+                if operator is not None:
+                    found |= _does(operator, self._calls(self.unit.functions[key], infer=infer))
+        return found
+
+    def _methods_of_objects(self, body: Node) -> list[tuple[str, str]]:
+        """Return name and USR of the member functions of the objects of the checkout's classes that a body makes."""
+        found: list[tuple[str, str]] = []
         for node in walk(body):
             class_ = self.unit.classes.get(node.type.class_usr) if node.kind == "variable" and node.type else None
-            for name, usr in class_.methods if class_ else ():
-                for key in self.unit.by_usr.get(usr, ()) if name == "operator()" else ():
-                    operator = self.tree(key)
-                    if operator is not None:
-                        found |= _does(operator, self._calls(self.unit.functions[key], infer=infer))
+            found += class_.methods if class_ else ()
         return found
 
     def tree(self, key: int) -> Node | None:
@@ -146,9 +152,7 @@ class UnitFacts:
     def _below(self, key: int, body: Node) -> list[int]:
         """Return the functions that a body calls as far as shows without inference, and those of objects it makes."""
         usrs = [f.usr for call in self._calls(self.unit.functions[key], infer=False) for f in call.found]
-        for node in walk(body):
-            class_ = self.unit.classes.get(node.type.class_usr) if node.kind == "variable" and node.type else None
-            usrs += [usr for _, usr in class_.methods] if class_ else ()
+        usrs += [usr for _, usr in self._methods_of_objects(body)]
         return [found for usr in dict.fromkeys(usrs) for found in self.unit.by_usr.get(usr, ())]
 
     def tables(self) -> Tables:

@@ -167,12 +167,12 @@ def step_findings(comparison: Comparison) -> list[Finding]:
     loops = {loop.number for loop in main_loops(kernel)}
     paper_loops = {loop.number for loop in main_loops(paper)}
     found: list[Finding] = []
-    added = {term.number: term for number, term in paper.accumulated if number in paper_loops}
+    added = {term.number for number, term in paper.accumulated if number in paper_loops}
     lost = {kernel.term(phi): phi for phi in kernel.overwritten if phi.loop is not None and phi.loop.number in loops}
     for p, k in comparison.match.pairs.values():
         if p.number in added and k in lost:
             graph, symbol = kernel.graph, comparison.steps.symbol(p)
-            set_at = plain_site(lost[k].args[1])
+            set_at = _written_at(lost[k].args[1])
             message = f"{symbol} holds what the last step over the tiles gives: each step begins it anew"
             found.append(Finding("missing", message, (p.number, 0), graph.location(set_at)))
     outer = {term.number for number, term in paper.accumulated if number not in paper_loops}
@@ -207,7 +207,7 @@ def _uses(graph: Graph, storage: Storage, loop: Loop) -> bool:
     return False
 
 
-def plain_site(value: Value) -> Site:
+def _written_at(value: Value) -> Site:
     """Return where a value is written, looking through views of it."""
     while value.op == "set" and value.is_view:
         value = value.args[0]

@@ -177,7 +177,7 @@ def _first_deviation(comparison: Comparison, runs: _Runs, output: str, factor: f
             symbol = comparison.steps.symbol(term)
             last = max(values, key=lambda value: value.number)
             location = comparison.kernel.graph.location(last.site)
-            chain = tuple(comparison.kernel.graph.location(site) for site in reversed(last.chain))
+            chain = comparison.kernel.graph.calls(last.chain)
             message = (
                 f"{symbol} <- {comparison.steps.formula(term)}: the operations are these, but the values differ "
                 f"(a factor, a base of the exponential, a mask); so does the output {output}"

@@ -360,8 +360,7 @@ class _Coverage:
 
     def _report(self, kind: str, message: str, site: Site, chain: tuple[Site, ...] = ()) -> None:
         location = self.graph.location(site) if site is not None else None
-        calls = tuple(self.graph.location(call) for call in reversed(chain))
-        self.found.setdefault(kind, Finding(kind, message, None, location, calls))
+        self.found.setdefault(kind, Finding(kind, message, None, location, self.graph.calls(chain)))
 
 
 class _Leaves(Numbers):

@@ -59,9 +59,9 @@ class Diagnosis(Matcher):
         for wanted in (lambda op: op not in _SILENT, lambda op: op != "input"):
             for value in term.values:
                 if value.site is not None and wanted(value.op):
-                    return graph.location(value.site), tuple(graph.location(site) for site in reversed(value.chain))
+                    return graph.location(value.site), graph.calls(value.chain)
         if term.loop is not None:
-            return graph.location(term.loop.site), tuple(graph.location(site) for site in reversed(term.loop.chain))
+            return graph.location(term.loop.site), graph.calls(term.loop.chain)
         for argument in term.args:
             location, chain = self.place(argument)
             if location is not None:

@@ -36,10 +36,9 @@ def element_findings(comparison: Comparison) -> list[Finding]:
         if (begins > 0 and not has_first) or ends_early or goes_over:
             what = "goes beyond the last element" if goes_over else "leaves elements out"
             location = graph.location(loop.site)
-            chain = tuple(graph.location(site) for site in reversed(loop.chain))
             message = f"the loop over {storage.name} {what}: it runs from {begins} to {_shown(bounds[1])}"
             if all(finding.location != location for finding in found):
-                found.append(Finding("bounds", message, None, location, chain))
+                found.append(Finding("bounds", message, None, location, graph.calls(loop.chain)))
         for value in _of_one_row(graph.values[loop.first : loop.last], counter):
             name = value.storage.name if value.storage is not None else ""
             message = f"element 0 of {name} is used for every {storage.name}"

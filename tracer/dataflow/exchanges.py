@@ -20,9 +20,8 @@ def exchange_findings(comparison: Comparison) -> list[Finding]:
     graph, kernel = comparison.kernel.graph, comparison.kernel
     exchanges = {value.number: (op, value) for op, value in kernel.lanes}
     uses_tensor_cores = any(value.op == "matmul" for value in graph.values)
-    followed = {
-        before.number for op, value in kernel.lanes for before in [_before(value, exchanges)] if before is not None
-    }
+    before = [_before(value, exchanges) for _, value in kernel.lanes]
+    followed = {value.number for value in before if value is not None}
     found: dict[str, Finding] = {}
     for op, value in exchanges.values():
         term = kernel.term(value)
@@ -35,8 +34,7 @@ def exchange_findings(comparison: Comparison) -> list[Finding]:
             message = _incomplete(_distances(value, exchanges), uses_tensor_cores, _WORDS[op])
         if message:
             location = graph.location(value.site)
-            chain = tuple(graph.location(site) for site in reversed(value.chain))
-            found.setdefault(message, Finding("lanes", message, None, location, chain))
+            found.setdefault(message, Finding("lanes", message, None, location, graph.calls(value.chain)))
     return list(found.values())
 
 

@@ -49,6 +49,10 @@ class Graph:
         """Return where a site is."""
         raise NotImplementedError
 
+    def calls(self, chain: Iterable[Site]) -> tuple[Location, ...]:
+        """Return where the call sites of a chain are, innermost first; the chain has the outermost first."""
+        return tuple([self.location(site) for site in reversed(tuple(chain))])
+
     # -- making values ------------------------------------------------------------------------------------------------
     def value(self, op: str, args: Iterable[Value] = (), site: Site = None, text: str = "") -> Value:
         """Make a value.

@@ -10,7 +10,7 @@ from tracer.cpp.source import CppSource
 from tracer.cpp.tree import walk
 from tracer.dataflow.cuda import Kernel
 from tracer.dataflow.expressions import Undecided
-from tracer.dataflow.ir import Formula, Value
+from tracer.dataflow.ir import Formula, Value, tests_of
 from tracer.dataflow.names import plain
 from tracer.errors import TracerError
 from tracer.model import Location
@@ -141,6 +141,11 @@ class HostCode:
                 return found
         return None
 
+    def passed(self, field: str) -> float | None:
+        """Return the value of a member of the argument struct at a softmax scale of 0.5; None where no code says it."""
+        factor = self.factor(field)
+        return factor.values[1] if factor is not None else None
+
     def assignment(self, field: str) -> Location | None:
         """Return where the host code assigns a member of the kernel's argument struct; None where it does nowhere."""
         for id, fields in (self._assigned or {}).items():
@@ -207,8 +212,5 @@ def _roots(value: Value) -> list[str]:
 
 
 def _tested(formula: Formula) -> set[str]:
-    if isinstance(formula, bool) or formula[0] == "flag":
-        return set()
-    if formula[0] != "test":
-        return {name for part in formula[1:] for name in _tested(part)}
-    return {plain(argument).text for argument in plain(formula[1]).args if plain(argument).op == "input"}
+    compared = [plain(argument) for test in tests_of(formula) for argument in plain(test).args]
+    return {argument.text for argument in compared if argument.op == "input"}

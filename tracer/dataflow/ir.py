@@ -220,6 +220,15 @@ def flags_of(formula: Formula) -> frozenset[str]:
     return frozenset().union(*[flags_of(part) for part in formula[1:]])
 
 
+def tests_of(formula: Formula) -> list[Value]:
+    """Return the values that a formula tests at run time."""
+    if isinstance(formula, bool) or formula[0] == "flag":
+        return []
+    if formula[0] == "test":
+        return [formula[1]]
+    return [value for part in formula[1:] for value in tests_of(part)]
+
+
 def decided(formula: Formula, flags: dict[str, bool]) -> Formula:
     """Put known flags into a formula and simplify it."""
     if isinstance(formula, bool) or formula[0] == "test":

@@ -140,9 +140,7 @@ class Numbers:
             return not inner if isinstance(inner, bool) else lambda: not inner()
         return self._condition_of_two(formula[0] == "or", self._condition(formula[1]), formula[2])
 
-    def _condition_of_two(
-        self, decisive: bool, left: bool | Callable[[], bool], second: Formula
-    ) -> bool | Callable[[], bool]:
+    def _condition_of_two(self, decisive: bool, left: _Condition, second: Formula) -> _Condition:
         """Return the condition of two of which either decides where it is ``decisive``, also if the other is unseen."""
         if isinstance(left, bool):
             return left if left == decisive else self._condition(second)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 
 from tracer.dataflow.compare import Comparison
-from tracer.dataflow.ir import Formula, Loop, Storage, Value, flags_of
+from tracer.dataflow.ir import Formula, Loop, Storage, Value, flags_of, tests_of
 from tracer.dataflow.names import plain
 from tracer.dataflow.numbers import Numbers, Unseen
 from tracer.records import dataclass
@@ -171,11 +171,7 @@ class RoleFinder:
         return live_leaves(condition[1], flags) if isinstance(condition, tuple) and condition[0] == "test" else set()
 
     def _tested(self, formula: Formula, flags: Mapping[str, bool]) -> set[str]:
-        if isinstance(formula, bool) or formula[0] == "flag":
-            return set()
-        if formula[0] == "test":
-            return live_leaves(formula[1], flags)
-        return {leaf for part in formula[1:] for leaf in self._tested(part, flags)}
+        return {leaf for test in tests_of(formula) for leaf in live_leaves(test, flags)}
 
     def _mask_flags(self) -> list[str]:
         """Return the flags that decide whether a score is masked, and that the match leaves off."""

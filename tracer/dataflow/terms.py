@@ -13,7 +13,7 @@ from bisect import bisect_left
 
 from tracer.dataflow.algebra import Term
 from tracer.dataflow.graph import Graph
-from tracer.dataflow.ir import Formula, Loop, Value, plain
+from tracer.dataflow.ir import Loop, Value, plain, tests_of
 from tracer.dataflow.translation import Translation
 
 
@@ -42,7 +42,7 @@ class Terms(Translation):
         self.recurrences: dict[int, list[Term]] = {}
         self.main_loops: list[Loop] | None = None  # the loops over tiles, once they are asked for
         self.overwritten: list[Value] = []  # phis of which each step leaves nothing
-        self.accumulated: dict[tuple[int, Term], Value] = {}  # by loop and result, the phis that add up or compare
+        self.accumulated: set[tuple[int, Term]] = set()  # loops, and what they add up or compare to
         self._added: dict[Term, Value] = {}  # of a reduction in a loop, the value that adds an element to it
         self._compute(_behind_outputs(graph) if only_outputs else set(range(len(graph.values))))
         self.outputs: dict[str, Term] = {}
@@ -137,7 +137,7 @@ class Terms(Translation):
                 parts = [self.reduced(op, x) for x in rest]
                 self._added.update(dict.fromkeys(parts, plain(phi.args[1])))
                 result = self.build(op, [start, *parts])
-                self.accumulated[loop.number, result] = phi
+                self.accumulated.add((loop.number, result))
                 self._again(loop, phi, result)
         elif waiting:
             self.recurrences[loop.number] = [self.term(phi) for phi in waiting]
@@ -236,19 +236,10 @@ def _behind_outputs(graph: Graph) -> set[int]:
         if value.forward is not None:
             waiting.append(value.forward)
         if value.condition is not True:
-            waiting += _tested(value.condition)
+            waiting += tests_of(value.condition)
         if value.loop is not None:
             waiting += value.loop.phis
     return found
-
-
-def _tested(formula: Formula) -> list[Value]:
-    """Return the values that a condition tests."""
-    if isinstance(formula, bool) or formula[0] == "flag":
-        return []
-    if formula[0] == "test":
-        return [formula[1]]
-    return [value for part in formula[1:] for value in _tested(part)]
 
 
 def _writes_several_elements(phi: Value) -> bool:
