@@ -56,16 +56,18 @@ class CallFact:
 
 @dataclass(frozen=True, slots=True)
 class BodyFact:
-    """The call sites of one body, and which primitives it uses itself.
+    """The call sites of one body, which primitives it uses itself, and which data members it assigns.
 
     Attributes:
         calls: in source order.
         does: ``exponential``, ``logarithm``, ``maximum``, ``matrix product``, ``loop``: operations whose meaning the
             libraries document, used directly in this body.
+        assigns: the names of the data members of objects that stand on the left of an assignment.
     """
 
     calls: tuple[CallFact, ...]
     does: tuple[str, ...]
+    assigns: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

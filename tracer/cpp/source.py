@@ -228,6 +228,11 @@ class CppSource:
         reader, fact = self._entry(id)
         return frozenset(reader.body(fact.key).does)
 
+    def assigns(self, id: str) -> frozenset[str]:
+        """Return the data members that a function assigns itself, by name."""
+        reader, fact = self._entry(id)
+        return frozenset(reader.body(fact.key).assigns)
+
     def primitives(self, id: str) -> frozenset[str]:
         """Return which documented primitives a function uses, itself or in anything of its unit that it reaches."""
         reader, fact = self._entry(id)

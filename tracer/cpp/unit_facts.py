@@ -76,10 +76,11 @@ class UnitFacts:
     def _read_body(self, key: int) -> BodyFact:
         node = self.tree(key)
         if node is None:
-            return BodyFact((), ())
+            return BodyFact((), (), ())
         function = self.unit.functions[key]
         calls = self._calls(function, infer=True)
-        return BodyFact(tuple(self._call(call) for call in calls), tuple(sorted(self._own_primitives(key, node))))
+        does = tuple(sorted(self._own_primitives(key, node)))
+        return BodyFact(tuple(self._call(call) for call in calls), does, _assigns(node))
 
     def _own_primitives(self, key: int, body: Node, *, infer: bool = False) -> frozenset[str]:
         """Return the primitives that a function uses itself, or through a function object that it makes."""
@@ -246,6 +247,12 @@ class UnitFacts:
         )  # fmt: skip
         place = self._place(call.file, call.offset, call.end)
         return CallFact(call.written, place, call.outcome.value, found, call.reason, call.condition)
+
+
+def _assigns(body: Node) -> tuple[str, ...]:
+    """Name the data members that a body assigns directly."""
+    targets = [node.children[0] for node in walk(body) if node.kind == "assign"]
+    return tuple(sorted({target.text for target in targets if target.kind == "member"}))
 
 
 def _does(body: Node, calls: tuple[Call, ...]) -> set[str]:

@@ -13,7 +13,7 @@ from tracer.cpp.sources import UnitPlan
 from tracer.cpp.store import Store
 from tracer.cpp.tree import Declaration, Node, Tables, from_plain
 
-_NO_BODY = BodyFact((), ())
+_NO_BODY = BodyFact((), (), ())
 
 
 class UnitReader:

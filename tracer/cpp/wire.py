@@ -50,7 +50,7 @@ def outline(data: Any) -> OutlineFact:
 
 def body(data: Any) -> BodyFact:
     """Rebuild the facts of one body."""
-    calls, does = data
+    calls, does, assigns = data
     return BodyFact(
         tuple(
             [
@@ -59,6 +59,7 @@ def body(data: Any) -> BodyFact:
             ]
         ),
         does,
+        assigns,
     )
 
 

@@ -102,17 +102,6 @@ _ARITHMETIC: dict[str, Callable[[list[float]], float]] = {
 }
 
 
-def assigned_fields(source: CppSource, id: str) -> set[str]:
-    """Return the data members that a function assigns directly."""
-    parts = source.tree(id)
-    return {
-        node.children[0].text
-        for part in parts[-1:]
-        for node in walk(part)
-        if node.kind == "assign" and node.children[0].kind == "member"
-    }
-
-
 #: The host functions followed so far: the same ones lead to several kernels.
 _FOLLOWED: WeakKeyDictionary[CppSource, dict[str, Kernel | None]] = WeakKeyDictionary()
 
@@ -128,12 +117,12 @@ class HostCode:
             functions: gives the ids of the host functions on the way to the kernel, and of those that they call.
         """
         self.source, self.functions = source, functions
-        self._assigned: dict[str, set[str]] | None = None
+        self._assigned: dict[str, frozenset[str]] | None = None
 
     def factor(self, field: str) -> HostFactor | None:
         """Return what the host passes for a member of the kernel's argument struct; None where no code says it."""
         if self._assigned is None:
-            self._assigned = {id: assigned_fields(self.source, id) for id in self.functions()}
+            self._assigned = {id: self.source.assigns(id) for id in self.functions()}
         for id in sorted((id for id, fields in self._assigned.items() if field in fields), key=self._size):
             host = self._follow(id)
             found = _factor(host, field) if host is not None else None
