@@ -1,4 +1,4 @@
-"""Write the reports that the repository keeps. A test compares them with what the program writes now.
+"""Write the reports, and what else the repository keeps of its own answers. Tests compare them with those of now.
 
 Usage: ``python reports/generate.py [VERSION …]``.
 """
@@ -9,8 +9,10 @@ import sys
 from pathlib import Path
 
 from tracer.checkout import open_checkout
+from tracer.dataflow import counterpart
+from tracer.dataflow.reference import Reference
 from tracer.graph import Program
-from tracer.render.output import write_folder
+from tracer.render.output import write, write_folder
 from tracer.report import make_report
 
 VERSIONS = ("2.8.3", "2.0.0.post1")
@@ -25,7 +27,9 @@ def files(version: str) -> dict[str, str]:
 
 
 def main() -> None:
-    """Write the reports of the versions named, or of all."""
+    """Write what the reference kernel comes to, and the reports of the versions named, or of all."""
+    with Reference() as reference:
+        write(str(counterpart.KEPT), counterpart.as_text(reference))
     for version in sys.argv[1:] or VERSIONS:
         write_folder(str(FOLDER / version), files(version))
         print(FOLDER / version / "report.md")

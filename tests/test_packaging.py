@@ -32,6 +32,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_is_no_python_is_in_it(installed: Path) -> None:
     for folder, pattern in (
         ("tracer/cpp/stubs/flashtracer", "*.h"), ("tracer/schemas", "*.json"), ("tracer/templates/report", "*.j2"),
+        ("tracer/dataflow", "*.json"),
         ("refkernel/kernels", "*.cuh"), ("refkernel/cpu", "*.h"),
     ):  # fmt: skip
         in_repository = {path.name for path in (ROOT / folder.replace("tracer/templates", "templates")).glob(pattern)}

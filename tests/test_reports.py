@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 from pathlib import Path
 
 import pytest
+
+from tests.releases import release_checkout
+from tracer.graph import Program
+from tracer.render import symbols_json
+from tracer.symbols import symbol_table
 
 FOLDER = Path(__file__).parents[1] / "reports"
 _SPEC = importlib.util.spec_from_file_location("generate", FOLDER / "generate.py")
@@ -30,6 +36,17 @@ def test_a_kept_report_is_fresh(version: str) -> None:
             assert shown(kept[name]) == shown(text) and len(shown(text)) > 10, f"{name} is old: run `make reports`"
         else:
             assert kept[name] == text, f"{name} is old: run `make reports`"
+
+
+@pytest.mark.parametrize("algorithm", ["forward", "backward"])
+def test_the_tables_of_a_report_are_those_of_the_command(algorithm: str) -> None:
+    for version in generate.VERSIONS:
+        kept = json.loads((FOLDER / version / f"symbols-{algorithm}.json").read_text())
+        with Program(release_checkout(version)) as program:
+            found = symbols_json.symbols(symbol_table(program, algorithm=algorithm))
+        assert kept == found
+        forms = [v["form"] for row in kept["rows"] for v in row["variables"]]
+        assert any("without the softmax scale" in form for form in forms)
 
 
 def test_links_of_a_kept_report_lead_to_files_beside_it() -> None:

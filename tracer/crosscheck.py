@@ -11,14 +11,15 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from tracer.dataflow.confirm import Confirmation
+from tracer.dataflow.counterpart import Counterpart, counterpart
 from tracer.dataflow.cuda import Kernel, kernels
-from tracer.dataflow.diagnose import Diagnosis, Finding
+from tracer.dataflow.diagnose import Finding
 from tracer.dataflow.features import features
 from tracer.dataflow.functions import KernelFunction, backward_functions, forward_functions
 from tracer.dataflow.host import HostCode
 from tracer.dataflow.later import Unread, applied_factor
 from tracer.dataflow.reference import Reference, lend
-from tracer.dataflow.sides import LISTINGS, Side, make_side, reference_side
+from tracer.dataflow.sides import LISTINGS, Side, make_side
 from tracer.errors import TracerError
 from tracer.graph import Program
 from tracer.model import Definition, Location
@@ -200,26 +201,26 @@ class Analysis:
     function: KernelFunction
     listing: str
     side: Side
-    reference: Side | None
+    reference: Counterpart | None
     notes: list[str]
 
     def check(self) -> KernelCheck:
         """Return the answer for this function."""
         comparison = self.side.comparison
         symbols = {symbol.name: symbol.line for symbol in comparison.listing.symbols}
+        reference = self.reference
         verdicts = []
-        for step in comparison.steps.all:
-            mine = _verdict(self.side, step.key)
+        for place, step in enumerate(comparison.steps.all):
+            theirs, their_location = reference.steps[place] if reference is not None else ("", None)
             verdicts.append(
                 StepVerdict(
-                    step.number, step.title, step.formula, step.operand, step.result, symbols.get(step.result, 0), mine,
-                    _verdict(self.reference, step.key) if self.reference is not None else "",
-                    _step_place(self.side, step.key), _step_place(self.reference, step.key),
+                    step.number, step.title, step.formula, step.operand, step.result, symbols.get(step.result, 0),
+                    self.side.verdict(step), theirs, self.side.place(step), their_location,
                 )
             )  # fmt: skip
-        problems = list(_problems(self.side, "checkout"))
-        if self.reference is not None:
-            problems += _problems(self.reference, "reference")
+        problems = list(_problems(self.side.titled_findings(), "checkout"))
+        if reference is not None:
+            problems += _problems(reference.findings, "reference")
         outputs = tuple((name, k) for name, k in comparison.match.outputs.items() if k is not None)
         kernel = self.side.kernel
         return KernelCheck(
@@ -238,10 +239,15 @@ class Analysis:
         )
 
 
-def analyse(program: Program, *, algorithm: str, entry: str, reference: Reference, only: str = "") -> list[Analysis]:
-    """Follow and compare every kernel function of an algorithm, or only those of one role; see :func:`check`."""
+def analyse(
+    program: Program, *, algorithm: str, entry: str, reference: Reference, only: str = "", forms: bool = False
+) -> list[Analysis]:
+    """Follow and compare every kernel function of an algorithm, or only those of one role; see :func:`check`.
+
+    With ``forms``, it is found out too in which form each variable holds its symbol: a symbol table needs that.
+    """
     with _many_objects():
-        return _analyse(program, algorithm, entry, reference, only)
+        return _analyse(program, algorithm, entry, reference, only, forms)
 
 
 @contextmanager
@@ -256,11 +262,13 @@ def _many_objects() -> Iterator[None]:
             gc.enable()
 
 
-def _analyse(program: Program, algorithm: str, entry: str, reference: Reference, only: str) -> list[Analysis]:
+def _analyse(
+    program: Program, algorithm: str, entry: str, reference: Reference, only: str, forms: bool
+) -> list[Analysis]:
     begin(program)
     roles = [role for role in LISTINGS if only in ("", role) and algorithm in (_PASSES[role], "all")]
     # The parsers are still busy with the checkout, so what does not depend on it comes first.
-    sides = {name: reference_side(reference, name, bool(only)) for name in {LISTINGS[role]: None for role in roles}}
+    sides = {name: counterpart(reference, name) for name in {LISTINGS[role]: None for role in roles}}
     found: list[Analysis] = []
     spare: list[Analysis] = []
 
@@ -268,7 +276,7 @@ def _analyse(program: Program, algorithm: str, entry: str, reference: Reference,
         for function in functions:
             if function.role in roles:
                 name = LISTINGS[function.role]
-                for analysis in _analyses(function, name, sides[name], bool(only)):
+                for analysis in _analyses(function, name, sides[name], forms):
                     (spare if function.role == "row sums" else found).append(analysis)
 
     if algorithm in (FORWARD, "all"):
@@ -331,7 +339,7 @@ def _row_sums(found: list[Analysis], candidates: list[Analysis]) -> list[Analysi
     return (storing or likely)[:1]
 
 
-def _analyses(function: KernelFunction, name: str, reference: Side | None, forms: bool) -> Iterable[Analysis]:
+def _analyses(function: KernelFunction, name: str, reference: Counterpart | None, forms: bool) -> Iterable[Analysis]:
     host = HostCode(function.source, function.host)
     for kernel in kernels(function.source, function.definition.id, function.flags):
         side = make_side(kernel, name, host.passed, forms=forms)
@@ -357,34 +365,8 @@ def _not_parsed(function: KernelFunction, kernel: Kernel) -> list[str]:
 
 
 # -- parts of an answer -----------------------------------------------------------------------------------------------
-def _verdict(side: Side | None, key: tuple[int, int]) -> str:
-    if side is None:
-        return ""
-    if any(finding.step == key for finding in side.findings):
-        return "differs"
-    step = side.comparison.steps.by_key[key]
-    if any(finding.kind in ("store", "order") and finding.step is None for finding in side.findings):
-        return "not reached"
-    return side.comparison.verdict(step)
-
-
-def _step_place(side: Side | None, key: tuple[int, int]) -> Location | None:
-    """Return where a side computes the term of a step."""
-    if side is None:
-        return None
-    diagnosis = Diagnosis(side.comparison.paper, side.comparison.kernel, side.comparison.steps)
-    for term in side.comparison.partners(side.comparison.paper.nodes[key[0]]):
-        if term.op not in ("flag", "join"):
-            location, _ = diagnosis.place(term)
-            if location is not None:
-                return location
-    return None
-
-
-def _problems(side: Side, where: str) -> Iterable[Problem]:
-    by_key = side.comparison.steps.by_key
-    for finding in side.findings:
-        title = by_key[finding.step].title if finding.step in by_key else ""
+def _problems(findings: Iterable[tuple[str, Finding]], where: str) -> Iterable[Problem]:
+    for title, finding in findings:
         yield Problem(finding.kind, title, finding.message, finding.location, finding.chain, where)
 
 

@@ -128,7 +128,7 @@ def _symbols(program: Program, entry: str) -> tuple[dict[str, object], dict[str,
     link = program.checkout.permalink
     reference = Reference()
     try:
-        analyses = analyse(program, algorithm="all", entry=entry, reference=reference)
+        analyses = analyse(program, algorithm="all", entry=entry, reference=reference, forms=True)
         answer = CrossCheck(about, tuple(analysis.check() for analysis in analyses))
         if answer.matched * 2 < answer.steps:
             # So little in common is no difference to report: it is a kernel that this analysis cannot follow.

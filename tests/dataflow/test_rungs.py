@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from tracer.crosscheck import _step_place
 from tracer.dataflow.cuda import kernels
 from tracer.dataflow.reference import Reference, ReferenceMissing
 from tracer.dataflow.sides import RUNGS, make_side
@@ -62,7 +61,7 @@ def test_a_product_that_is_added_to_something_stands_where_it_is_added(reference
     rung, number = RUNGS["flash_attention_2_forward"]
     found = side(reference, rung, number, "flash_attention_2_forward")
     (step,) = [s for s in found.comparison.steps.all if s.title == "V_j is multiplied with the matrix P_ij"]
-    location = _step_place(found, step.key)
+    location = found.place(step)
     assert location is not None
     line = (reference.checkout.root / location.file).read_text().splitlines()[location.line - 1]
     assert re.search(r"\bO_i\b.*\+=.*\bP_ij\b", line), line

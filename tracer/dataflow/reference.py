@@ -56,6 +56,11 @@ class Reference:
         for source in self._sources.values():
             source.close()
 
+    def files(self) -> list[Path]:
+        """Return all files that the rungs are made of."""
+        folder = self.checkout.root / _FOLDER
+        return sorted(path for path in folder.iterdir() if path.suffix in (".cu", ".cuh"))
+
     def source(self, rung: str) -> CppSource:
         """Return the C++ side of one rung of the ladder, named as its file is; it begins to parse in the background."""
         if rung not in self._sources:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from tracer.dataflow.compare import Comparison, compare
+from tracer.dataflow.compare import DIFFERS, NOT_REACHED, Comparison, compare
 from tracer.dataflow.confirm import Confirmation, Passed, confirm
 from tracer.dataflow.cuda import Kernel, kernels
-from tracer.dataflow.diagnose import Finding
+from tracer.dataflow.diagnose import Diagnosis, Finding
 from tracer.dataflow.exchanges import exchange_findings
 from tracer.dataflow.features import feature_findings
 from tracer.dataflow.indices import index_findings
 from tracer.dataflow.match import main_loops
 from tracer.dataflow.reference import Reference
+from tracer.dataflow.steps import Step
+from tracer.model import Location
 from tracer.records import dataclass
 
 #: Of each kind of kernel function: the listing that it must match.
@@ -53,6 +55,30 @@ class Side:
     confirmation: Confirmation | None
     findings: list[Finding]
 
+    def verdict(self, step: Step) -> str:
+        """Return what is known of a step; see :meth:`Comparison.verdict`."""
+        if any(finding.step == step.key for finding in self.findings):
+            return DIFFERS
+        if any(finding.kind in ("store", "order") and finding.step is None for finding in self.findings):
+            return NOT_REACHED
+        return self.comparison.verdict(step)
+
+    def place(self, step: Step) -> Location | None:
+        """Return where the kernel computes the term of a step."""
+        comparison = self.comparison
+        diagnosis = Diagnosis(comparison.paper, comparison.kernel, comparison.steps)
+        for term in comparison.partners(comparison.paper.nodes[step.key[0]]):
+            if term.op not in ("flag", "join"):
+                location, _ = diagnosis.place(term)
+                if location is not None:
+                    return location
+        return None
+
+    def titled_findings(self) -> tuple[tuple[str, Finding], ...]:
+        """Return what is wrong, each with the title of the step that it concerns; empty where it concerns none."""
+        by_key = self.comparison.steps.by_key
+        return tuple([(by_key[f.step].title if f.step in by_key else "", f) for f in self.findings])
+
 
 def make_side(kernel: Kernel, name: str, passed: Passed | None, *, forms: bool = False) -> Side:
     """Compare a kernel with a listing, and confirm the match by value."""
@@ -83,7 +109,7 @@ def _order_finding(kernel: Kernel, name: str) -> list[Finding]:
     return [Finding("order", message, None, location)]
 
 
-def reference_side(reference: Reference, name: str, forms: bool) -> Side | None:
+def reference_side(reference: Reference, name: str) -> Side | None:
     """Compare the reference's kernel for a listing with it; None where the reference has none."""
     if name not in RUNGS:
         return None
@@ -92,4 +118,4 @@ def reference_side(reference: Reference, name: str, forms: bool) -> Side | None:
     if number >= len(definitions):
         return None
     kernel = kernels(reference.source(rung), definitions[number].id)[0]
-    return make_side(kernel, name, None, forms=forms)
+    return make_side(kernel, name, None, forms=True)
