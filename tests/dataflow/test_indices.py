@@ -12,11 +12,11 @@ import pytest
 from tests.dataflow.mutants import Change, Subject, changed, mutated, subject
 from tests.releases import release
 from tracer.dataflow.barriers import _happening, barrier_findings
-from tracer.dataflow.coverage import _Coverage
 from tracer.dataflow.ir import Value, decided, flags_of
 from tracer.dataflow.match import main_loops
 from tracer.dataflow.names import plain
 from tracer.dataflow.roles import RoleFinder
+from tracer.dataflow.tiles import Access, accesses_of
 
 
 @pytest.fixture(scope="module")
@@ -100,23 +100,26 @@ def causal_limit_one_further(s: Subject) -> None:
     s.replace_masks("{0} > {1}", causal.flags)
 
 
-def loads_of_keys(s: Subject) -> _Coverage:
-    coverage = _Coverage(s.side.comparison)
-    assert coverage._loads("K") and coverage._first_loads("K")
-    return coverage
+def loads_of_keys(s: Subject) -> list[Access]:
+    accesses, _ = accesses_of(s.side.comparison, main_loops(s.side.comparison.kernel))
+    found = [access for access in accesses if access.symbol == "K"]
+    assert {access.loop is None for access in found} == {True, False}
+    return found
 
 
 def prefetch_beyond_the_last(s: Subject) -> None:
-    for load in loads_of_keys(s)._loads("K"):
-        for formula in load.guards or ():
+    for load in loads_of_keys(s):
+        for formula in load.guards if load.loop is not None else ():
             if isinstance(formula, tuple) and formula[0] == "test" and formula[1].op == "gt":
                 site = formula[1].site
                 s.replace(site, f"{s.child(site, 0)} >= {s.child(site, 1)}")
 
 
 def first_load_of_another_tile(s: Subject) -> None:
-    for load in loads_of_keys(s)._first_loads("K"):
-        s.replace(load.index.site, f"{s.text(load.index.site)} - 1")
+    for load in loads_of_keys(s):
+        if load.loop is None:
+            (index,) = [plain(step.index) for step in load.address.steps if plain(step.index).op == "sub"]
+            s.replace(index.site, f"{s.text(index.site)} - 1")
 
 
 FAULTS: dict[str, tuple[Change, str]] = {

@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from tracer.cpp.tree import Class, Node, TypeRef
+from tracer.dataflow.addresses import Address
 from tracer.dataflow.frames import Closure, Frame, Object, Thing, Type
 from tracer.dataflow.ir import Event, Formula, Ref, Site, Storage, Value, conjunction
 from tracer.dataflow.library import CONVERTERS, Meaning, meaning
 from tracer.dataflow.lookup import Callee
-from tracer.dataflow.names import Names, constant_of
+from tracer.dataflow.names import Names, constant_of, plain
 
 MAX_DEPTH = 24
 
@@ -439,7 +440,12 @@ class Calls(Names):
         numbers = [constant_of(t) for t in things if isinstance(t, Value)]
         text = f"{name}<{', '.join(str(_written(self.template_node(n))) for n in callee.children if n.kind != 'this')}>"
         values = [thing for thing in things if isinstance(thing, Value)]
-        return self.value("shape", values, site, text if not numbers or callee.children else name)
+        made = self.value("shape", values, site, text if not numbers or callee.children else name)
+        if name == "make_stride":
+            self.tuples[made.number] = tuple([self.as_value(thing, site) for thing in things])
+        elif name == "make_layout" and len(things) > 1:
+            self.layouts[made.number] = self.as_value(things[1], site)
+        return made
 
     def _library_view(
         self, found: Meaning, name: str, callee: Node, arguments: Sequence[Node], base: Thing, site: Site
@@ -457,7 +463,10 @@ class Calls(Names):
                 first.storage.space = "global"
             if name in ("local_tile", "local_partition", "make_tensor") and len(arguments) >= 2:
                 self.note_tile(first.storage, arguments, site)
-            return first.view(is_pointer=first.is_pointer or name.endswith("_ptr"))
+            result = first.view(is_pointer=first.is_pointer or name.endswith("_ptr"))
+            if first.storage.space == "global" and not name.endswith("ptr"):
+                result.address = self.address_of(first, name, arguments, things)
+            return result
         if isinstance(base, Ref):
             return base.view(is_pointer=True) if name in ("data", "get", "data_ptr", "begin") else base
         values = [thing for thing in things if isinstance(thing, Value)]
@@ -476,6 +485,29 @@ class Calls(Names):
         is_chosen = is_chosen and arguments[2].children[0].text.rpartition("::")[2] == "make_coord"
         coordinates = self.index_values(arguments[2]) if is_chosen else []
         storage.tiles.append((tuple(extents), tuple(coordinates), site))
+
+    def address_of(self, base: Ref, name: str, arguments: Sequence[Node], things: Sequence[Thing]) -> Address:
+        """Return the address of a view of a tensor in global memory."""
+        address = base.address or Address()
+        if name == "make_tensor":
+            last = things[-1] if len(things) > 1 else None
+            strides = self.as_value(last) if isinstance(last, Ref | Value) else None
+            parts = self.components(strides) if strides is not None else ()
+            is_tile = len(arguments) > 2 and arguments[1].kind == "construct"
+            return address.laid_out(strides, len(parts), is_tile=is_tile)
+        if name == "local_tile" and base.storage.tiles:
+            extents, coordinates, _ = base.storage.tiles[-1]
+            return address.tiled(extents, coordinates)
+        if name.startswith("partition_"):
+            return address.partitioned()
+        return replace(address, modes=()) if address.is_tile else replace(address, modes=(), is_known=False)
+
+    def components(self, value: Value) -> tuple[Value, ...]:
+        """Return the components of a tuple of numbers; of a choice between two tuples those of the first."""
+        value = plain(value)
+        while value.op == "select" or value.number in self.layouts:
+            value = plain(value.args[0] if value.op == "select" else self.layouts[value.number])
+        return self.tuples.get(value.number, ())
 
     def leaf_condition(self) -> Formula:
         """Return under which condition this point of the innermost frame is reached."""

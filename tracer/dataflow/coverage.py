@@ -12,14 +12,16 @@ import math
 from collections.abc import Iterator
 
 from tracer.dataflow.compare import Comparison
+from tracer.dataflow.cuda import Kernel
 from tracer.dataflow.diagnose import Finding
 from tracer.dataflow.elements import element_findings
 from tracer.dataflow.fragments import LANES, Place, fragment_counters, places
-from tracer.dataflow.ir import Formula, Loop, Site, Storage, Value
+from tracer.dataflow.ir import Loop, Site, Storage, Value
 from tracer.dataflow.match import main_loops
 from tracer.dataflow.names import plain
 from tracer.dataflow.numbers import Numbers, Unseen
 from tracer.dataflow.roles import Configuration, NotTold, RoleFinder, Roles
+from tracer.dataflow.tiles import Tiles, accesses_of, free_flags
 from tracer.records import dataclass
 
 #: (rows of a Q tile, rows of a K/V tile) to try.
@@ -85,29 +87,6 @@ class _Setup:
         return f"rows {tile * size} to {last} of {self.queries}, {self.keys} keys, tiles of {self.columns}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Load:
-    """One load of a tile.
-
-    Attributes:
-        site: where.
-        chain: the call sites on the way there, outermost first.
-        index: the tile's number.
-        place: which of how many indices that is.
-        loop: the loop that it stands in, or the first one that it stands before.
-        is_next: it is for the next step.
-        guards: the formulas under which it happens; None where that was not seen.
-    """
-
-    site: Site
-    chain: tuple[Site, ...]
-    index: Value
-    place: tuple[int, int]
-    loop: Loop
-    is_next: bool
-    guards: tuple[Formula, ...] | None
-
-
 class _Coverage:
     """One kernel."""
 
@@ -118,9 +97,7 @@ class _Coverage:
         self.found: dict[str, Finding] = {}
         self.unjudged: dict[str, None] = {}
         self._known_places: dict[tuple[object, ...], list[Place]] = {}
-        self._loaded: dict[str, list[_Load]] = {}
-        self._loaded_first: dict[str, list[_Load]] = {}
-        self._guards: dict[int, tuple[Formula, ...]] | None = None
+        self.accesses, self.unseen = accesses_of(comparison, self.loops)
 
     def findings(self) -> list[Finding]:
         if not {"Q", "K"} <= self.comparison.match.inputs.keys():
@@ -138,30 +115,46 @@ class _Coverage:
             return []
         if roles.along_rows:
             self.unjudged["its masks are not judged: the fragments of its scores lie in more than one way"] = None
-        for configuration in finder.configurations(roles):
+        for configuration in (*finder.configurations(roles), *self._free(finder)):
             try:
-                self._look(roles, configuration)
+                self._look(roles, configuration, finder.leaves_of_loops(configuration.flags))
             except Unseen as unseen:
                 what = "with a causal mask" if configuration.is_causal else "without a causal mask"
                 self.unjudged[f"which tiles it visits {what} is not judged: an index depends on {unseen}"] = None
             if self.found:
                 break
+        for symbol, reason in self.unseen.items():
+            self.unjudged[f"where the tiles of {symbol} lie is not judged: {reason}"] = None
         return list(self.found.values())
 
-    def _look(self, roles: Roles, configuration: Configuration) -> None:
+    def _free(self, finder: RoleFinder) -> Iterator[Configuration]:
+        """Yield configurations with a flag that only decides where accesses stand: either way must be right."""
+        bounds = finder.leaves_of_loops(finder.base)
+        for flag in sorted(free_flags(self.accesses) - finder.base.keys()):
+            flags = {**finder.base, flag: True}
+            if finder.leaves_of_loops(flags) == bounds:
+                yield Configuration(flags, False, False)
+
+    def _look(self, roles: Roles, configuration: Configuration, bounds: set[str]) -> None:
         masks = self.comparison.masks(configuration.flags)
         numbers = _Leaves(roles, configuration.flags)
+        assert isinstance(self.graph, Kernel)
+        tiles, idle = [Tiles(self.graph, found, self.loops, numbers, roles, bounds) for found in (self.accesses, ())]
         for rows, columns in _TILES[-1:] if roles.part else _TILES:  # ranges of keys multiply the work
-            for queries, keys in _EQUAL_LENGTHS if configuration.only_equal else _LENGTHS:
+            for number, (queries, keys) in enumerate(_EQUAL_LENGTHS if configuration.only_equal else _LENGTHS):
                 setup = _Setup(rows, columns, queries, keys, configuration.is_causal, roles.along_rows)
+                # Where tiles lie is one formula for all sizes: one problem is enough, with tiles that are not square.
+                looks = rows != columns and number == 0
                 for tile in range(setup.blocks):
-                    self._walk(numbers, masks, setup, tile)
+                    self._walk(numbers, masks, tiles if looks else idle, setup, tile)
                     if self.found:
                         return
+        self.unseen.update(tiles.unseen)
 
     # -- one tile of one problem --------------------------------------------------------------------------------------
-    def _walk(self, numbers: _Leaves, masks: list[Value], setup: _Setup, tile: int) -> None:
+    def _walk(self, numbers: _Leaves, masks: list[Value], tiles: Tiles, setup: _Setup, tile: int) -> None:
         everything: list[tuple[int, Loop]] = []
+        misplaced: list[Finding] = []
         has_left = True
         for part in range(_PARTS if numbers.roles.part else 1):
             numbers.begin(setup, tile, part)
@@ -169,14 +162,18 @@ class _Coverage:
                 continue
             has_left = False
             visited: list[tuple[int, Loop]] = []
+            tiles.begin()
             for loop in self.loops:
                 counter = _tile_counter(loop)
                 for _ in numbers.steps(loop, _MOST_STEPS):
                     number = numbers.counters[loop.number, counter]
+                    tiles.step(loop, len(visited))
                     visited.append((number, loop))
                     if not setup.along_rows:
                         self._look_at_masks(numbers, masks, setup, (tile, number), loop)
-            self._look_at_loads(numbers, visited, setup)
+            tiles.end()
+            numbers_visited = [number for number, _ in visited]
+            misplaced += tiles.findings(numbers_visited, tile, (setup.rows, setup.columns), setup.visits)
             everything += visited
         if has_left:
             if any(True for _ in setup.needed(tile)):
@@ -184,6 +181,8 @@ class _Coverage:
                 self._report("bounds", f"a thread block leaves before its tile is done ({what} of tile {tile})", None)
             return
         self._judge(everything, masks, setup, tile)
+        if misplaced and not self.found:
+            self.found["bounds"] = misplaced[0]
 
     def _leaves_early(self, numbers: Numbers) -> bool:
         for path in self.graph.exits:
@@ -258,106 +257,6 @@ class _Coverage:
             self._known_places[key] = list(places(counters, columns))
         return self._known_places[key]
 
-    # -- loads --------------------------------------------------------------------------------------------------------
-    def _look_at_loads(self, numbers: Numbers, visited: list[tuple[int, Loop]], setup: _Setup) -> None:
-        """Compare the tile that each load names with the tile that the product after it works on."""
-        for name in ("K", "V"):
-            for load in self._loads(name):
-                for position, (tile, inside) in enumerate(visited):
-                    if inside is not load.loop:
-                        continue
-                    numbers.counters[load.loop.number, _tile_counter(load.loop)] = tile
-                    is_last = position + 1 == len(visited)
-                    if is_last and load.is_next and not self._happens(numbers, load):
-                        continue
-                    wanted = tile if not load.is_next else visited[position + 1][0] if not is_last else None
-                    found = numbers.number(load.index)
-                    if wanted is None and 0 <= found < setup.visits:
-                        continue  # one tile too many, but one that there is
-                    if found != wanted:
-                        what = f"tile {wanted} is worked on next" if wanted is not None else "there is no such tile"
-                        self._report("bounds", f"tile {found} of {name} is loaded where {what}", load.site, load.chain)
-                        return
-            for load in self._first_loads(name) if visited else ():
-                try:
-                    found = numbers.number(load.index)
-                except Unseen:
-                    continue  # it comes from a table
-                if self._happens(numbers, load) and found != visited[0][0]:
-                    message = f"tile {found} of {name} is loaded first, but the loop over j begins with {visited[0][0]}"
-                    self._report("bounds", message, load.site, load.chain)
-                    return
-
-    def _happens(self, numbers: Numbers, load: _Load) -> bool:
-        """Tell whether a load can be carried out at the present point; predicates of elements are not looked at."""
-        for formula in load.guards or ():
-            try:
-                if not numbers.holds(formula):
-                    return False
-            except Unseen:
-                continue
-        return load.guards is not None
-
-    def _loads(self, name: str) -> list[_Load]:
-        """Return the loads of an input inside of the loops."""
-        if name not in self._loaded:
-            found = [load for loop in self.loops for load in self._loads_between(name, loop.first, loop.last, loop)]
-            direct = [load for load in found if not self._looked_up(load.index)]
-            if found and not direct:
-                self.unjudged[f"which tiles of {name} it loads is not judged: their numbers come from a table"] = None
-            self._loaded[name] = direct
-        return self._loaded[name]
-
-    def _first_loads(self, name: str) -> list[_Load]:
-        """Return the loads of an input before the loops, one tile of it by its number."""
-        if name not in self._loaded_first:
-            self._loaded_first[name] = list(self._loads_between(name, 0, self.loops[0].first, None))
-        return self._loaded_first[name]
-
-    def _loads_between(self, name: str, first: int, last: int, loop: Loop | None) -> Iterator[_Load]:
-        storage = self.graph.inputs.get(self.comparison.match.inputs.get(name, ""))
-        if self._guards is None:
-            self._guards = _guards_of_loads(self.graph.values)
-        for value in self.graph.values[first:last] if storage is not None else ():
-            if value.op != "element" or value.storage is not storage:
-                continue
-            if loop is not None:
-                index = next((a for a in value.args[1:] if loop.number in a.loops), None)
-            else:  # the one in the place where a load of the loops has a tile's number
-                alike = [load for load in self._loads(name) if load.place[1] == len(value.args)]
-                index = value.args[alike[0].place[0]] if alike else None
-            if index is not None:
-                place = next(number for number, argument in enumerate(value.args) if argument is index)
-                is_next = loop is not None and self._use(name, loop) < value.number
-                guards = self._guards.get(value.number)
-                yield _Load(
-                    value.site, value.chain, index, (place, len(value.args)), loop or self.loops[0], is_next, guards
-                )
-
-    def _looked_up(self, index: Value) -> bool:
-        """Tell whether a tile's number comes out of another tensor, as with paged keys; that one is not there."""
-        seen: set[int] = set()
-        waiting = [index]
-        while waiting:
-            value = plain(waiting.pop())
-            if value.number not in seen:
-                seen.add(value.number)
-                if value.op == "element" and len(value.args) > 1:
-                    return True
-                waiting += value.args
-        return False
-
-    def _use(self, name: str, loop: Loop) -> int:
-        """Return the number of the first product of a loop that an input enters."""
-        wanted = self.comparison.match.inputs[name]
-        for value in self.graph.values[loop.first : loop.last]:
-            if value.op == "matmul":
-                for argument in value.args:
-                    terms = self.kernel.alternatives(self.kernel.term(argument), True)
-                    if any(term.op == "input" and term.detail == wanted for term in terms):
-                        return value.number
-        return loop.last
-
     def _report(self, kind: str, message: str, site: Site, chain: tuple[Site, ...] = ()) -> None:
         location = self.graph.location(site) if site is not None else None
         self.found.setdefault(kind, Finding(kind, message, None, location, self.graph.calls(chain)))
@@ -381,7 +280,8 @@ class _Leaves(Numbers):
         }  # fmt: skip
         self.leaves.pop("", None)
 
-    def _leaf(self, name: str) -> int:
+    def leaf(self, name: str) -> int:
+        """Return the value of a scalar by its name: of one that plays no part, zero, or one where it divides."""
         return self.leaves.get(name, 1 if name in self.roles.divisors else 0)
 
 
@@ -394,19 +294,6 @@ def coverage_findings(comparison: Comparison) -> list[Finding]:
     found = coverage.findings()
     comparison.unjudged += coverage.unjudged
     return found + element_findings(comparison)
-
-
-def _guards_of_loads(values: list[Value]) -> dict[int, tuple[Formula, ...]]:
-    """Return under which formulas what is loaded is put somewhere, by the number of the value that loads it."""
-    found: dict[int, tuple[Formula, ...]] = {}
-    for value in values:
-        if value.op == "set":
-            inner = value.args[0]
-            while inner.op in ("copy", "convert"):
-                inner = inner.args[0]
-            if inner.op == "element":
-                found[inner.number] = value.guards
-    return found
 
 
 def _tile_counter(loop: Loop) -> Storage:

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from tracer.cpp.source import CppSource
 from tracer.cpp.tree import EMPTY, Node, walk
+from tracer.dataflow.addresses import Address, Walk
 from tracer.dataflow.declarations import Declarations
 from tracer.dataflow.expressions import Undecided
 from tracer.dataflow.frames import Frame, Type
@@ -181,7 +182,7 @@ class Kernel(Declarations):
         def follow(loop: Loop) -> None:
             if condition.kind != "empty":
                 loop.condition = self.formula(self.evaluated(condition))
-            self._walking_pointers(body, loop)
+            walking = self._walking_pointers(body, loop)
             entry = len(self.path)
             states: list[tuple[Formula, State]] = []
             before = self.state.copy()
@@ -191,6 +192,8 @@ class Kernel(Declarations):
             for formula, state in reversed(states):
                 self.state = state if left else self._merged(formula, state, before)
                 left = False
+            for name, thing in walking.items():  # behind the loop, all moves of all steps have been made
+                self.frame.rebind(name, thing)
 
         def follow_step(loop: Loop) -> None:
             if step.kind != "empty":
@@ -217,8 +220,9 @@ class Kernel(Declarations):
                     found.append(thing.storage)
         return found
 
-    def _walking_pointers(self, body: Node, loop: Loop) -> None:
-        """A pointer that moves with the loop makes what is behind it indexed by the loop."""
+    def _walking_pointers(self, body: Node, loop: Loop) -> dict[str, Ref]:
+        """Find the pointers that move with a loop, which makes what is behind them indexed by the loop."""
+        walking: dict[str, Ref] = {}
         for node in self.lookup.assignments(body):
             target = node.children[0]
             if target.kind == "call" and target.children[0].kind == "member":
@@ -226,11 +230,16 @@ class Kernel(Declarations):
                 target = target.children[0].children[0] if found is not None and found.does == "view" else EMPTY
             elif target.kind == "name" and node.text == "=":
                 target = EMPTY
-            if target.kind == "name":
+            if target.kind == "name" and target.text not in walking:
                 thing = self.frame.find(target.text)
                 if isinstance(thing, Ref) and (thing.is_pointer or node.children[0].kind == "call"):
                     thing.storage.is_moving = True
-                    self.frame.rebind(target.text, thing.view(loops=frozenset((loop.number,))))
+                    moving = thing.view(loops=frozenset((loop.number,)))
+                    if thing.storage.space == "global":
+                        moving.address = (thing.address or Address()).walking(Walk(loop), 0)
+                    self.frame.rebind(target.text, moving)
+                    walking[target.text] = moving
+        return walking
 
 
 def counted(condition: Node, step: Node, body: Node) -> tuple[Node, Node, Node]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 from tracer.cpp.tree import Node
+from tracer.dataflow.addresses import UNKNOWN, Address, Step
 from tracer.dataflow.calls import Calls
 from tracer.dataflow.frames import Closure, Frame, Object, Thing
 from tracer.dataflow.ir import Event, Formula, Ref, Site, Value, decided, flags_of
@@ -144,13 +146,18 @@ class Expressions(Calls):
             offset = self.as_value(right, site)
             if left.storage.space == "argument":
                 left.storage.space = "global"
-            moved = left.view(loops=offset.loops, indices=(*left.indices, offset))
+            moved = left.view(
+                loops=offset.loops, indices=(*left.indices, offset), address=_moved(left, offset, operator)
+            )
             if moved.storage.space in ("shared", "registers") and not _is_of_thread(offset):
                 return self.part(moved, (node.file, node.start), "", site)
             return moved
         if isinstance(left, Ref) and left.storage.space == "global" and not left.is_indexed and operator in ("+", "-"):
             offset = self.as_value(right, site)
-            return left.view(loops=offset.loops, indices=(*left.indices, offset), is_pointer=True)
+            return left.view(
+                loops=offset.loops, indices=(*left.indices, offset), is_pointer=True,
+                address=_moved(left, offset, operator),
+            )  # fmt: skip
         values = [self.as_value(left, site), self.as_value(right, site)]
         return self.operation(OPERATORS.get(operator, operator), values, site)
 
@@ -161,19 +168,44 @@ class Expressions(Calls):
             found = meaning(left_node.children[0].text)
             base = self.thing(left_node.children[0].children[0])
             if found is not None and found.does == "view" and isinstance(base, Ref):
-                self.evaluated(right_node)  # moves a pointer; what is behind it stays
+                right = self.thing(right_node)
+                self.as_value(right, self.site(right_node))
+                self._move(left_node.children[0].children[0], base, right)
                 return base
         right = self.thing(right_node)
         left = self.thing(left_node)
         if not isinstance(left, Ref):
             return left
         if isinstance(left, Ref) and left.is_pointer and left.storage.space == "global" and left_node.kind == "name":
+            offset = self.as_value(right, site) if operator in ("+=", "-=") else None
+            moved = left.view(address=_moved(left, offset, operator[0])) if offset is not None else right
+            self._move(left_node, left, moved)
             return left
         value = self.as_value(right, site)
         if operator != "=":
             value = self.operation(OPERATORS.get(operator[:-1], operator), [self.read(left, site), value], site)
         self.write(left, value, site)
         return left
+
+    def _move(self, name: Node, base: Ref, right: Thing) -> None:
+        """Move a pointer: what is behind it stays what it is, but its address is another one."""
+        if name.kind != "name" or base.storage.space != "global":
+            return
+        before, after = base.address or Address(), UNKNOWN
+        if isinstance(right, Ref) and right.storage is base.storage and right.address is not None:
+            after = right.address
+        walk = next((walk for walk, _ in before.walks if walk.loop in self.open_loops[-1:]), None)
+        guards = self.path[len(walk.loop.guards) if walk is not None else 0 :]
+        if after.is_known and after.steps[: len(before.steps)] == before.steps:
+            steps = [replace(step, guards=guards) for step in after.steps[len(before.steps) :]]
+        else:
+            steps = [Step(self.undefined, guards=guards)]  # it is not known where it points to if that happens
+        if walk is not None:
+            walk.moves += steps
+            after = before.walking(walk, len(walk.moves))
+        elif guards or steps[0].index is not self.undefined:
+            after = before.moved(*steps)
+        self.frame.rebind(name.text, base.view(address=after))
 
     def _thing_conditional(self, node: Node) -> Thing:
         condition, then_node, other_node = node.children
@@ -198,7 +230,10 @@ class Expressions(Calls):
     def _either(self, formula: Formula, then: Thing, other: Thing, site: Site, node: Node) -> Thing:
         if isinstance(then, Ref) and isinstance(other, Ref):
             if then.storage is other.storage:
-                return other
+                if then.address is None or other.address is None or then.address == other.address:
+                    return other
+                chosen = then.address.either(other.address, lambda a, b: self.select(formula, a, b, site))
+                return other.view(address=chosen)
             if then.is_pointer or other.is_pointer or "global" in (then.storage.space, other.storage.space):
                 flags = flags_of(formula)
                 if flags and {then.storage.space, other.storage.space} <= {"global", "argument"}:
@@ -259,7 +294,20 @@ class Expressions(Calls):
             return values[0]  # an address as a number
         if len(values) == 1 and len(node.children) == 1 and isinstance(values[0], Ref | Value):
             return self.value("convert", [self.as_value(values[0], self.site(node))], self.site(node), node.text)
-        return self.value("shape", (), self.site(node), node.text)
+        shape = self.value("shape", (), self.site(node), node.text)
+        spelling = node.type.spelling if node.type is not None else ""
+        if spelling.startswith(("Stride<", "cute::Stride<")):
+            self.tuples[shape.number] = tuple([self._static(text) for text in self.lookup.arguments_of(spelling)])
+        return shape
+
+    def _static(self, text: str) -> Value:
+        """Return the number that a static integer such as ``_1`` or ``Int<size>`` is."""
+        found = re.fullmatch(r"_(\d+)|(?:cute::)?(?:Int|C)<(.+)>", text)
+        argument = int(found.group(1)) if found is not None and found.group(1) else None
+        if argument is not None:
+            return self.const(argument)
+        thing = self.template_argument(found.group(2) if found is not None else text)
+        return thing if isinstance(thing, Value) else self.value("opaque", (), None, text)
 
     def _thing_list(self, node: Node) -> Thing:
         if node.type is not None and self.lookup.class_of(node.type) is not None:
@@ -306,6 +354,13 @@ class Expressions(Calls):
 
     def _thing_empty(self, node: Node) -> Thing:
         return None
+
+
+def _moved(ref: Ref, offset: Value, operator: str) -> Address | None:
+    """Return the address behind a reference to global memory plus or minus an offset."""
+    if ref.storage.space != "global":
+        return None
+    return (ref.address or Address()).moved(Step(offset, sign=-1 if operator == "-" else 1))
 
 
 def _is_of_thread(offset: Value) -> bool:

@@ -9,9 +9,12 @@ parts; :class:`tracer.dataflow.graph.Graph` puts them together.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tracer.records import dataclass
+
+if TYPE_CHECKING:
+    from tracer.dataflow.addresses import Address
 
 #: A place in a source, as its front end knows it; :meth:`Graph.location` makes a Location of it when asked.
 Site = Any
@@ -42,11 +45,12 @@ class Value:
         is_view: a ``set`` that only gives another name to unchanged contents; a ``select`` that stands for the
             predicate of a store into an element.
         guards: of a ``set`` of an output: the formulas under which it is reached.
+        address: of an ``element`` and of a ``set`` in global memory: where that is; None elsewhere.
     """
 
     __slots__ = (
-        "args", "chain", "condition", "constant", "declared", "forward", "guards", "is_view", "loop", "loops", "name",
-        "number", "op", "site", "storage", "text",
+        "address", "args", "chain", "condition", "constant", "declared", "forward", "guards", "is_view", "loop",
+        "loops", "name", "number", "op", "site", "storage", "text",
     )  # fmt: skip
 
     def __init__(self, number: int, op: str, args: Iterable[Value] = ()) -> None:
@@ -65,6 +69,7 @@ class Value:
         self.forward: Value | None = None
         self.is_view = False
         self.guards: tuple[Formula, ...] = ()
+        self.address: Address | None = None
         self.loops: frozenset[int] = frozenset()
         for argument in self.args:
             if argument.loops:
@@ -114,9 +119,10 @@ class Ref:
         is_indexed: a part was chosen by an index.
         name, declared: the variable, where it is one.
         indices: the index values by which the part was chosen.
+        address: where in global memory it is; None for what is elsewhere.
     """
 
-    __slots__ = ("declared", "indices", "is_indexed", "is_pointer", "loops", "name", "storage")
+    __slots__ = ("address", "declared", "indices", "is_indexed", "is_pointer", "loops", "name", "storage")
 
     def __init__(
         self,
@@ -132,6 +138,7 @@ class Ref:
         """Name a storage."""
         self.storage, self.name, self.declared, self.loops = storage, name, declared, loops
         self.is_pointer, self.is_indexed, self.indices = is_pointer, is_indexed, indices
+        self.address: Address | None = None
 
     def view(self, **changes: Any) -> Ref:
         """Return the same reference with some attributes changed; ``loops`` are added to those that it has."""
@@ -139,6 +146,7 @@ class Ref:
             self.storage, self.name, self.declared, loops=self.loops, is_pointer=self.is_pointer,
             is_indexed=self.is_indexed, indices=self.indices,
         )  # fmt: skip
+        new.address = self.address
         for key, change in changes.items():
             setattr(new, key, self.loops | change if key == "loops" else change)
         return new

@@ -8,6 +8,7 @@ from typing import Any
 
 from tracer.cpp.source import CppSource
 from tracer.cpp.tree import Class, Node
+from tracer.dataflow.addresses import Address, Step
 from tracer.dataflow.frames import Closure, Frame, Object, Thing, Type
 from tracer.dataflow.graph import Graph
 from tracer.dataflow.ir import Formula, Ref, Site, Storage, Value, negated, plain
@@ -83,6 +84,8 @@ class Names(Graph):
         self.inlined = 0
         self.active: list[str] = []
         self.parameter_names: list[str] = []
+        self.tuples: dict[int, tuple[Value, ...]] = {}  # of a tuple of numbers, by the number of its value
+        self.layouts: dict[int, Value] = {}  # the strides of a layout, by the number of its value
 
     def location(self, site: Site) -> Location:
         """Return where a site is."""
@@ -163,16 +166,25 @@ class Names(Graph):
         if isinstance(base, Ref):
             if base.storage.space == "argument":
                 base.storage.space = "global"
+            is_global = base.storage.space == "global"
             return base.view(
                 loops=self.loops_of(values),
                 is_pointer=False,
                 is_indexed=base.is_indexed or len(values) == len(indices),
                 indices=(*base.indices, *indices),
+                address=self.element_of(base, indices) if is_global else None,
             )
         if isinstance(base, Value):
             element = self.value("element", [base, *values], site)
             return element
         return base
+
+    def element_of(self, base: Ref, indices: list[Value | None]) -> Address:
+        """Return the address of the part of a tensor, or of what a pointer points to, that some indices choose."""
+        address = base.address or Address()
+        if not address.modes and not address.is_tile and len(indices) == 1 and indices[0] is not None:
+            return address.moved(Step(indices[0]))
+        return address.indexed(indices)
 
     def index_values(self, node: Node) -> list[Value | None]:
         """Return the values of one written index: several for a coordinate, None for a whole dimension."""

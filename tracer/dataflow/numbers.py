@@ -13,7 +13,7 @@ from tracer.dataflow.ir import Formula, Loop, Storage, Value
 from tracer.dataflow.names import fold, plain
 
 _Reader: TypeAlias = Callable[[], int]
-_Condition: TypeAlias = bool | Callable[[], bool]
+Condition: TypeAlias = bool | Callable[[], bool]
 _COMPARISONS: dict[str, Callable[[int, int], bool]] = {
     "lt": lambda left, right: left < right, "gt": lambda left, right: left > right,
     "le": lambda left, right: left <= right, "ge": lambda left, right: left >= right,
@@ -73,7 +73,7 @@ class Numbers:
         if op in ("param", "symbol") and value.text in self.flags:
             return _always(int(self.flags[value.text]))
         if op in ("input", "param", "symbol"):
-            return lambda: self._leaf(value.text)
+            return lambda: self.leaf(value.text)
         if op in ("index", "after"):
             table = self.counters if op == "index" else self.after
             return lambda: self._counter(table, value)
@@ -99,13 +99,18 @@ class Numbers:
 
     def _read_select(self, value: Value) -> _Reader:
         """Return the reader of a choice; the side that is not taken is not looked at."""
-        condition = self._condition(value.condition)
+        condition = self.condition(value.condition)
         then, other = value.args[:2]
         if isinstance(condition, bool):
             return self.reader(then if condition else other)
         return lambda: self.number(then if condition() else other)
 
-    def _leaf(self, name: str) -> int:
+    def leaf(self, name: str) -> int:
+        """Return the value of a scalar by its name.
+
+        Raises:
+            Unseen: it is not known.
+        """
         if name not in self.leaves:
             raise Unseen(name)
         return self.leaves[name]
@@ -123,10 +128,10 @@ class Numbers:
         Raises:
             Unseen: something in it is not known.
         """
-        condition = self._condition(formula)
+        condition = self.condition(formula)
         return condition if isinstance(condition, bool) else condition()
 
-    def _condition(self, formula: Formula) -> _Condition:
+    def condition(self, formula: Formula) -> Condition:
         """Return whether a condition holds where the flags tell, else the function that tells."""
         if isinstance(formula, bool):
             return formula
@@ -136,15 +141,15 @@ class Numbers:
             read = self.reader(formula[1])
             return lambda: bool(read())
         if formula[0] == "not":
-            inner = self._condition(formula[1])
+            inner = self.condition(formula[1])
             return not inner if isinstance(inner, bool) else lambda: not inner()
-        return self._condition_of_two(formula[0] == "or", self._condition(formula[1]), formula[2])
+        return self._condition_of_two(formula[0] == "or", self.condition(formula[1]), formula[2])
 
-    def _condition_of_two(self, decisive: bool, left: _Condition, second: Formula) -> _Condition:
+    def _condition_of_two(self, decisive: bool, left: Condition, second: Formula) -> Condition:
         """Return the condition of two of which either decides where it is ``decisive``, also if the other is unseen."""
         if isinstance(left, bool):
-            return left if left == decisive else self._condition(second)
-        right = self._condition(second)
+            return left if left == decisive else self.condition(second)
+        right = self.condition(second)
         if isinstance(right, bool):
             return right if right == decisive else left
 

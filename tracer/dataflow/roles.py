@@ -217,7 +217,8 @@ class _Recorder(Numbers):
 
         return visit
 
-    def _leaf(self, name: str) -> int:
+    def leaf(self, name: str) -> int:
+        """Return one, and remember what was asked for."""
         if "." in name and not name.startswith(("threadIdx", "blockIdx", "blockDim")) or name.isidentifier():
             self.asked.add(name)
         return 1

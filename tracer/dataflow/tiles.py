@@ -1,0 +1,333 @@
+"""Whether each tile is read from its place in memory and written to its place, for a concrete problem.
+
+The address of an access is the sum that :mod:`tracer.dataflow.addresses` keeps: with numbers for the problem's sizes,
+a prime for each stride, and the first batch and head, it must be the first row of the tile that is worked on, times the
+stride of the tensor's rows. A pointer that moves is moved as the loops over tiles are counted through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from tracer.dataflow.addresses import Address, Mode, Step, Walk
+from tracer.dataflow.compare import Comparison
+from tracer.dataflow.cuda import Kernel
+from tracer.dataflow.diagnose import Finding
+from tracer.dataflow.ir import Formula, Loop, Value, flags_of, tests_of
+from tracer.dataflow.names import plain
+from tracer.dataflow.numbers import Condition, Numbers, Unseen
+from tracer.dataflow.roles import Roles
+from tracer.records import dataclass
+
+_ALONG_KEYS = frozenset(("K", "V", "dK", "dV"))
+_MOVING = frozenset(("element", "set", "copy", "convert", "phi", "select", "input", "undefined"))
+_FIRST_PRIME = 10_007
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A load or a store of a tile in global memory.
+
+    Attributes:
+        symbol: the argument of the listing that it is a tile of.
+        value: what is loaded, or the assignment.
+        address: where.
+        loop: the loop over tiles that it stands in; None outside of them.
+        is_before: outside of the loops, before the first.
+        is_next: in a loop, a load for the step after.
+        is_store: it is written.
+        guards: the formulas under which it happens.
+    """
+
+    symbol: str
+    value: Value
+    address: Address
+    loop: Loop | None
+    is_before: bool
+    is_next: bool
+    is_store: bool
+    guards: tuple[Formula, ...]
+
+    @property
+    def is_along_keys(self) -> bool:
+        """Tell whether its tiles are those of the keys."""
+        return self.symbol in _ALONG_KEYS
+
+
+class Tiles:
+    """The accesses of one kernel under some flags."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        accesses: Sequence[Access],
+        loops: Sequence[Loop],
+        numbers: Numbers,
+        roles: Roles,
+        bounds: Iterable[str],
+    ) -> None:
+        """Prepare.
+
+        Args:
+            kernel: whose match succeeded.
+            accesses: see :func:`accesses_of`.
+            loops: its loops over tiles.
+            numbers: what the loops are counted through with; its leaves and counters are used as they are.
+            roles: what the leaves are.
+            bounds: leaves that the loops begin and end with, which keep the values that ``numbers`` gives them.
+        """
+        self.kernel, self.accesses, self.loops, self.roles = kernel, accesses, loops, roles
+        self.places = _Places(numbers, frozenset(bounds), frozenset(kernel.parameter_names))
+        self.unseen: dict[str, str] = {}
+        self.walks = {walk for access in accesses for walk, _ in access.address.walks}
+        self._totals: dict[tuple[Walk, bool], int | None] = {}  # None where it is not known any more
+        self._found: list[tuple[Access, int | None, int, int]] = []
+
+    # -- while the loops are counted through --------------------------------------------------------------------------
+    def begin(self) -> None:
+        """Begin with one tile, before the loops."""
+        self._totals = {(walk, are_equal): 0 for walk in self.walks for are_equal in (False, True)}
+        self._found = []
+        self._ask(None, None, (a for a in self.accesses if a.loop is None and a.is_before))
+
+    def step(self, loop: Loop, position: int) -> None:
+        """Take one step of a loop over tiles, the ``position``-th of all loops."""
+        self._ask(position, loop, (access for access in self.accesses if access.loop is loop))
+        self.places.part = ""
+        for (walk, are_equal), total in self._totals.items():
+            if walk.loop is loop and total is not None:
+                self.places.are_equal = are_equal
+                try:
+                    self._totals[walk, are_equal] = total + self._moves(walk, len(walk.moves))
+                except Unseen:
+                    self._totals[walk, are_equal] = None
+
+    def end(self) -> None:
+        """Leave the loops."""
+        self._ask(None, None, (a for a in self.accesses if a.loop is None and not a.is_before))
+
+    def _ask(self, position: int | None, loop: Loop | None, accesses: Iterable[Access]) -> None:
+        for access in accesses:
+            if access.symbol in self.unseen or not self._happens(access.guards):
+                continue
+            # Only the loops depend on which range of the keys it is; for what they do not go over, take the first.
+            self.places.part = "" if self._is_along(access) else self.roles.part
+            try:
+                self._found.append((access, position, *self._place(access.address, loop)))
+            except Unseen as unseen:
+                self.unseen[access.symbol] = str(unseen)
+
+    def _happens(self, guards: Iterable[Formula]) -> bool:
+        for formula in guards:
+            try:
+                if not self.places.holds(formula):
+                    return False
+            except Unseen:
+                continue
+        return True
+
+    def _is_along(self, access: Access) -> bool:
+        """Tell whether the loops go over the tiles of an access."""
+        return access.is_along_keys != self.roles.along_rows
+
+    # -- addresses ----------------------------------------------------------------------------------------------------
+    def _place(self, address: Address, loop: Loop | None) -> tuple[int, int]:
+        """Return an address, and how far its rows are apart.
+
+        Raises:
+            Unseen: something in it is not known.
+        """
+        assert address.rows is not None
+        # A size that is a template's argument may be an argument of the kernel too, under another name.
+        self.places.are_equal = False
+        self.places.are_equal = not self._is_passed(address.rows)
+        place = sum(self._step(step) for step in address.steps)
+        for walk, behind in address.walks:
+            total = self._totals[walk, self.places.are_equal]
+            if total is None or (walk.loop not in self.loops and self._happens(walk.loop.guards)):
+                raise Unseen("how a pointer moves")
+            place += total + (self._moves(walk, behind) if walk.loop is loop else 0)
+        return place, self._stride(address.rows)
+
+    def _moves(self, walk: Walk, count: int) -> int:
+        """Return by how much the first moves of a step move a pointer."""
+        return sum(self._step(move) for move in walk.moves[:count])
+
+    def _step(self, step: Step) -> int:
+        if not self._happens(step.guards):
+            return 0
+        index = self.places.number(step.index)
+        return step.sign * index * (self._stride(step.mode) if step.mode is not None and index else 1)
+
+    def _is_passed(self, mode: Mode) -> bool:
+        """Tell whether the host passes a stride; else it is one, or a size that is known to the compiler."""
+        self.places.has_passed = False
+        self._stride(mode)
+        return self.places.has_passed
+
+    def _stride(self, mode: Mode) -> int:
+        value = plain(mode.strides)
+        while value.op == "select" or value.number in self.kernel.layouts:
+            if value.op == "select":
+                value = plain(value.args[0 if self.places.holds(value.condition) else 1])
+            else:
+                value = plain(self.kernel.layouts[value.number])
+        parts = self.kernel.tuples.get(value.number, ())
+        if mode.number >= len(parts):
+            raise Unseen("a layout")
+        stride = self.places.number(parts[mode.number])
+        for extent in mode.extents:
+            stride *= self.places.number(extent)
+        return stride
+
+    # -- judging ------------------------------------------------------------------------------------------------------
+    def findings(self, visited: Sequence[int], tile: int, sizes: tuple[int, int], visits: int) -> Iterator[Finding]:
+        """Yield what is read or written elsewhere than where it should be.
+
+        Args:
+            visited: the tiles that the loops went over.
+            tile: the tile of the thread block.
+            sizes: rows of a tile along the queries, and along the keys.
+            visits: how many tiles there are for the loops.
+        """
+        for access, position, place, stride in self._found:
+            size = sizes[access.is_along_keys]
+            wanted = self._wanted(access, position, visited, tile)
+            if wanted is None:
+                # Behind the last step, one tile too many may be read, but only one that there is.
+                if not access.is_next or position is None or 0 <= place <= (visits - 1) * size * stride:
+                    continue
+                what = "while no tile is worked on next"
+            elif place == wanted * size * stride:
+                continue
+            else:
+                when = " next" if access.is_next and position is not None else ""
+                what = f"while tile {wanted}, from row {wanted * size} on, is worked on{when}"
+            if stride and place % stride == 0:
+                where = f"row {place // stride}"
+            else:
+                where = "a place that is no row of it (an offset does not fit the tensor's strides)"
+            message = f"{access.symbol} is {'written to' if access.is_store else 'read from'} {where}, {what}"
+            graph = self.kernel
+            yield Finding("bounds", message, None, graph.location(access.value.site), graph.calls(access.value.chain))
+
+    def _wanted(self, access: Access, position: int | None, visited: Sequence[int], tile: int) -> int | None:
+        """Return the number of the tile that an access should be of; None where that is not known."""
+        if not self._is_along(access):
+            return tile
+        if position is None:
+            return visited[0] if access.is_before and visited and not access.is_store else None
+        position += access.is_next
+        return visited[position] if position < len(visited) else None
+
+
+class _Places(Numbers):
+    """Numbers for addresses: the problem's sizes, zero for batch and head, and a prime for everything else."""
+
+    def __init__(self, numbers: Numbers, bounds: frozenset[str], arguments: frozenset[str]) -> None:
+        super().__init__({}, numbers.flags)
+        self.base, self.bounds, self.arguments = numbers, bounds, arguments
+        self.counters, self.after = numbers.counters, numbers.after
+        self.part, self.are_equal, self.has_passed = "", False, False
+        self._primes: dict[str, int] = {}
+
+    def condition(self, formula: Formula) -> Condition:
+        """Return a condition as the loops see it: a prime would make every test true."""
+        return self.base.condition(formula)
+
+    def leaf(self, name: str) -> int:
+        """Return the value of a scalar by its name."""
+        if name == self.part:
+            return 0
+        if name in self.base.leaves or name in self.bounds:
+            return self.base.leaf(name)
+        if name in self.arguments or name.startswith(("threadIdx.", "blockIdx.")):
+            return 0
+        self.has_passed = self.has_passed or "." in name
+        if name not in self._primes:
+            self._primes[name] = _prime_after(max(self._primes.values(), default=_FIRST_PRIME))
+        return _FIRST_PRIME if self.are_equal else self._primes[name]
+
+
+def _prime_after(number: int) -> int:
+    number += 2
+    while any(number % divisor == 0 for divisor in range(3, int(number**0.5) + 1, 2)):
+        number += 2
+    return number
+
+
+def accesses_of(comparison: Comparison, loops: Sequence[Loop]) -> tuple[list[Access], dict[str, str]]:
+    """Return the accesses of tiles in global memory, and why not where a symbol has none whose address is known."""
+    graph, match = comparison.kernel.graph, comparison.match
+    symbols = {theirs: mine for mine, theirs in match.inputs.items()}
+    stored = {theirs: mine for mine, theirs in match.outputs.items() if theirs is not None}
+    storages = {id(graph.inputs[name]): name for name in (*symbols, *stored) if name in graph.inputs}
+    guards = guards_of_loads(graph.values)
+    found: list[Access] = []
+    unknown: set[str] = set()
+    uses: dict[tuple[str, int], int] = {}
+    for value in graph.values:
+        name = storages.get(id(value.storage)) if value.op in ("element", "set") and value.storage is not None else None
+        if name is None or (value.op == "element" and value.number not in guards):
+            continue
+        symbol = (stored if value.op == "set" else symbols).get(name)
+        if symbol is None or value.is_view:
+            continue
+        address = value.address
+        if address is None or not (address.is_known and address.is_tile and address.rows is not None):
+            unknown.add(symbol)
+            continue
+        loop = next((loop for loop in loops if loop.first <= value.number < loop.last), None)
+        is_next = False
+        if loop is not None and value.op == "element":
+            key = (name, loop.number)
+            if key not in uses:
+                uses[key] = _first_use(comparison, name, loop)
+            is_next = uses[key] < value.number
+        when = value.guards if value.op == "set" else guards[value.number]
+        is_before = not loops or value.number < loops[0].first
+        found.append(Access(symbol, value, address, loop, is_before, is_next, value.op == "set", when))
+    missing = sorted(unknown - {access.symbol for access in found})
+    return found, dict.fromkeys(missing, "they are not cut out of a layout whose strides are known")
+
+
+def guards_of_loads(values: Sequence[Value]) -> dict[int, tuple[Formula, ...]]:
+    """Return under which formulas what is loaded is used, by the number of the value that loads it.
+
+    Those are known of what is put somewhere; of what enters an operation at once, there are none.
+    """
+    found: dict[int, tuple[Formula, ...]] = {argument.number: () for value in values for argument in value.args}
+    for value in values:
+        if value.op == "set":
+            inner = value.args[0]
+            while inner.op in ("copy", "convert"):
+                inner = inner.args[0]
+            if inner.op == "element":
+                found[inner.number] = value.guards
+    return found
+
+
+def free_flags(accesses: Iterable[Access]) -> set[str]:
+    """Return the compile-time flags that decide whether a tile is accessed, or whether a pointer moves."""
+    guards = {formula for access in accesses for formula in access.guards}
+    moves = {id(walk): walk.moves for access in accesses for walk, _ in access.address.walks}
+    guards |= {formula for steps in moves.values() for step in steps for formula in step.guards}
+    found = {flag for formula in guards for flag in flags_of(formula)}
+    for test in {test.number: plain(test) for formula in guards for test in tests_of(formula)}.values():
+        while test.op == "not":
+            test = plain(test.args[0])
+        if test.op == "param":
+            found.add(test.text)
+    return found
+
+
+def _first_use(comparison: Comparison, name: str, loop: Loop) -> int:
+    """Return the number of the first value of a loop that computes something of an input."""
+    kernel = comparison.kernel
+    for value in kernel.graph.values[loop.first : loop.last]:
+        if value.op not in _MOVING:
+            for argument in value.args:
+                terms = kernel.alternatives(kernel.term(argument), True)
+                if any(term.op == "input" and term.detail == name for term in terms):
+                    return value.number
+    return loop.last
