@@ -18,6 +18,7 @@ from tracer.dataflow.features import features
 from tracer.dataflow.functions import KernelFunction, backward_functions, forward_functions
 from tracer.dataflow.host import HostCode
 from tracer.dataflow.later import Unread, applied_factor
+from tracer.dataflow.owners import owner_findings
 from tracer.dataflow.reference import Reference, lend
 from tracer.dataflow.sides import LISTINGS, Side, make_side
 from tracer.errors import TracerError
@@ -349,6 +350,12 @@ def _analyses(function: KernelFunction, name: str, reference: Counterpart | None
             message = f"the host passes {unread} as something that is no multiple of the softmax scale"
             side.findings.append(Finding("value", message, None, assigned))
         notes = _assumptions(side, kernel.decided) + _not_parsed(function, kernel)
+        if side.comparison.match.ok and not side.findings:
+            foreign = owner_findings(side.comparison, host)
+            if function.role == "row sums":  # O and dO have the same shape, and mostly the same strides
+                notes += [f"{finding.message} (at {finding.location})" for finding in foreign]
+            else:
+                side.findings += foreign
         yield Analysis(function, name, side, reference, notes)
 
 

@@ -150,6 +150,8 @@ class _Coverage:
                     if self.found:
                         return
         self.unseen.update(tiles.unseen)
+        for finding in tiles.argument_findings():
+            self.found.setdefault("bounds", finding)
 
     # -- one tile of one problem --------------------------------------------------------------------------------------
     def _walk(self, numbers: _Leaves, masks: list[Value], tiles: Tiles, setup: _Setup, tile: int) -> None:

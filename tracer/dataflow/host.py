@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from weakref import WeakKeyDictionary
 
 from tracer.cpp.source import CppSource
@@ -121,14 +121,29 @@ class HostCode:
 
     def factor(self, field: str) -> HostFactor | None:
         """Return what the host passes for a member of the kernel's argument struct; None where no code says it."""
+        for host in self._assigning(field):
+            found = _factor(host, field)
+            if found is not None:
+                return found
+        return None
+
+    def filled(self, fields: Iterable[str]) -> Iterator[Kernel]:
+        """Yield, for each member of the argument struct, the smallest host function that assigns it, each once."""
+        found: dict[str, None] = {}
+        for field in fields:
+            host = next(self._assigning(field), None)
+            if host is not None and host.id not in found:
+                found[host.id] = None
+                yield host
+
+    def _assigning(self, field: str) -> Iterator[Kernel]:
+        """Yield the host functions that assign a member of the argument struct, the smallest first."""
         if self._assigned is None:
             self._assigned = {id: self.source.assigns(id) for id in self.functions()}
         for id in sorted((id for id, fields in self._assigned.items() if field in fields), key=self._size):
             host = self._follow(id)
-            found = _factor(host, field) if host is not None else None
-            if found is not None:
-                return found
-        return None
+            if host is not None:
+                yield host
 
     def passed(self, field: str) -> float | None:
         """Return the value of a member of the argument struct at a softmax scale of 0.5; None where no code says it."""

@@ -22,6 +22,10 @@ from tracer.records import dataclass
 _ALONG_KEYS = frozenset(("K", "V", "dK", "dV"))
 _MOVING = frozenset(("element", "set", "copy", "convert", "phi", "select", "input", "undefined"))
 _FIRST_PRIME = 10_007
+#: Number of a batch or of a head to try, and how many heads of the queries share one of the keys.
+_ARGUMENT, _SHARED = 6, 2
+#: Arguments of the listing of which the same heads belong together; those of dK and dV may be summed up later.
+_ALIKE = (("Q", "O", "dO", "dQ"), ("K", "V"), ("dK", "dV"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,24 @@ class Access:
         return self.symbol in _ALONG_KEYS
 
 
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """By how much a tensor's place moves with an argument of the kernel.
+
+    Attributes:
+        elements: for :data:`_ARGUMENT` in the place of zero.
+        leaves: the strides that it is a multiple of, with their values.
+    """
+
+    elements: int
+    leaves: tuple[tuple[str, int], ...]
+
+    @property
+    def factor(self) -> int:
+        """How many of its stride that is; zero where it is no multiple of exactly one."""
+        return self.elements // self.leaves[0][1] if len(self.leaves) == 1 else 0
+
+
 class Tiles:
     """The accesses of one kernel under some flags."""
 
@@ -77,8 +99,9 @@ class Tiles:
             bounds: leaves that the loops begin and end with, which keep the values that ``numbers`` gives them.
         """
         self.kernel, self.accesses, self.loops, self.roles = kernel, accesses, loops, roles
-        self.places = _Places(numbers, frozenset(bounds), frozenset(kernel.parameter_names))
+        self.places = _Places(numbers, frozenset(bounds), frozenset(kernel.parameter_names), roles.divisors)
         self.unseen: dict[str, str] = {}
+        self._known: dict[int, tuple[Access, dict[str, Offset]]] = {}  # by argument of the kernel
         self.walks = {walk for access in accesses for walk, _ in access.address.walks}
         self._totals: dict[tuple[Walk, bool], int | None] = {}  # None where it is not known any more
         self._found: list[tuple[Access, int | None, int, int]] = []
@@ -113,7 +136,10 @@ class Tiles:
             # Only the loops depend on which range of the keys it is; for what they do not go over, take the first.
             self.places.part = "" if self._is_along(access) else self.roles.part
             try:
-                self._found.append((access, position, *self._place(access.address, loop)))
+                place, stride = self._place(access.address, loop)
+                self._found.append((access, position, place, stride))
+                if access.value.number not in self._known:
+                    self._known[access.value.number] = access, self._offsets(access.address, loop, place)
             except Unseen as unseen:
                 self.unseen[access.symbol] = str(unseen)
 
@@ -149,6 +175,18 @@ class Tiles:
             place += total + (self._moves(walk, behind) if walk.loop is loop else 0)
         return place, self._stride(address.rows)
 
+    def _offsets(self, address: Address, loop: Loop | None, place: int) -> dict[str, Offset]:
+        """Return by how much batch, head and whatever else tells thread blocks apart move a place."""
+        found = {}
+        for name in sorted(self.places.asked):
+            self.places.given = name
+            try:
+                moved = self._place(address, loop)[0] - place
+            finally:
+                self.places.given = ""
+            found[name] = Offset(moved, self.places.leaves_in(moved))
+        return found
+
     def _moves(self, walk: Walk, count: int) -> int:
         """Return by how much the first moves of a step move a pointer."""
         return sum(self._step(move) for move in walk.moves[:count])
@@ -179,6 +217,27 @@ class Tiles:
         for extent in mode.extents:
             stride *= self.places.number(extent)
         return stride
+
+    def argument_findings(self) -> Iterator[Finding]:
+        """Yield the tensors whose batch or head is not that of the others."""
+        names = {name for _, offsets in self._known.values() for name, offset in offsets.items() if offset.elements}
+        for name in sorted(names):
+            rows = [(access, offsets[name]) for access, offsets in self._known.values() if name in offsets]
+            factors = {access.symbol: offset.factor for access, offset in rows if offset.factor}
+            for access, offset in rows:
+                first = next(other for other, _ in rows if other.symbol == access.symbol)
+                alike = next((group for group in _ALIKE if access.symbol in group), ())
+                other = next((s for s in alike if factors.get(s, offset.factor) != offset.factor), "")
+                if not offset.elements:
+                    what = f"does not depend on {name}, as it does for the other tensors"
+                elif offset != next(found for found_access, found in rows if found_access is first):
+                    what = f"depends on {name} here in another way than at {self.kernel.location(first.value.site)}"
+                elif offset.factor and other:
+                    what = f"depends on {name} in another way than where {other} does"
+                else:
+                    continue
+                location, chain = self.kernel.location(access.value.site), self.kernel.calls(access.value.chain)
+                yield Finding("bounds", f"where {access.symbol} lies {what}", None, location, chain)
 
     # -- judging ------------------------------------------------------------------------------------------------------
     def findings(self, visited: Sequence[int], tile: int, sizes: tuple[int, int], visits: int) -> Iterator[Finding]:
@@ -224,12 +283,20 @@ class Tiles:
 class _Places(Numbers):
     """Numbers for addresses: the problem's sizes, zero for batch and head, and a prime for everything else."""
 
-    def __init__(self, numbers: Numbers, bounds: frozenset[str], arguments: frozenset[str]) -> None:
+    def __init__(
+        self, numbers: Numbers, bounds: frozenset[str], arguments: frozenset[str], divisors: frozenset[str]
+    ) -> None:
         super().__init__({}, numbers.flags)
-        self.base, self.bounds, self.arguments = numbers, bounds, arguments
+        self.base, self.bounds, self.arguments, self.divisors = numbers, bounds, arguments, divisors
         self.counters, self.after = numbers.counters, numbers.after
         self.part, self.are_equal, self.has_passed = "", False, False
+        self.asked: set[str] = set()
+        self.given = ""
         self._primes: dict[str, int] = {}
+
+    def leaves_in(self, number: int) -> tuple[tuple[str, int], ...]:
+        """Return the leaves whose primes divide a number, with these; none for zero."""
+        return tuple([row for row in self._primes.items() if number and number % row[1] == 0])
 
     def condition(self, formula: Formula) -> Condition:
         """Return a condition as the loops see it: a prime would make every test true."""
@@ -241,8 +308,13 @@ class _Places(Numbers):
             return 0
         if name in self.base.leaves or name in self.bounds:
             return self.base.leaf(name)
-        if name in self.arguments or name.startswith(("threadIdx.", "blockIdx.")):
+        if name in self.arguments or name.startswith("blockIdx."):
+            self.asked.add(name)
+            return _ARGUMENT if name == self.given else 0
+        if name.startswith("threadIdx."):
             return 0
+        if name in self.divisors:
+            return _SHARED
         self.has_passed = self.has_passed or "." in name
         if name not in self._primes:
             self._primes[name] = _prime_after(max(self._primes.values(), default=_FIRST_PRIME))
