@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import field
 
 from tracer.dataflow.confirm import Confirmation
 from tracer.dataflow.counterpart import Counterpart, counterpart
@@ -16,12 +17,13 @@ from tracer.dataflow.cuda import Kernel, kernels
 from tracer.dataflow.diagnose import Finding
 from tracer.dataflow.features import features
 from tracer.dataflow.functions import KernelFunction, backward_functions, forward_functions
+from tracer.dataflow.handed import handed_on_the_way
 from tracer.dataflow.host import HostCode
 from tracer.dataflow.later import Unread, applied_factor
 from tracer.dataflow.owners import owner_findings
 from tracer.dataflow.reference import Reference, lend
 from tracer.dataflow.sides import LISTINGS, Side, make_side
-from tracer.errors import TracerError
+from tracer.errors import NameNotFound, TracerError
 from tracer.graph import Program
 from tracer.model import Definition, Location
 from tracer.records import dataclass
@@ -147,17 +149,21 @@ class CrossCheck:
     Attributes:
         checkout: what was read.
         checks: one for each kernel function and algorithm.
+        problems: what is wrong with none of them, such as a pass whose kernel is not reached.
+        not_checked: what there is none of to check.
         blind_spots: what such a check cannot see.
     """
 
     checkout: Identity
     checks: tuple[KernelCheck, ...]
+    problems: tuple[Problem, ...] = ()
+    not_checked: tuple[str, ...] = ()
     blind_spots: tuple[str, ...] = BLIND_SPOTS
 
     @property
     def ok(self) -> bool:
-        """Whether all checks succeed; one without any check does not."""
-        return bool(self.checks) and all(check.ok for check in self.checks)
+        """Whether all checks succeed and nothing else is wrong; an answer without any check is none that succeeds."""
+        return bool(self.checks) and not self.problems and all(check.ok for check in self.checks)
 
     @property
     def matched(self) -> int:
@@ -187,8 +193,7 @@ def check(
         TooLarge: a kernel is larger than the bound on work.
     """
     with lend(reference) as used:
-        analyses = analyse(program, algorithm=algorithm, entry=entry, reference=used)
-        return CrossCheck(identity(program.checkout), tuple(analysis.check() for analysis in analyses))
+        return analyse(program, algorithm=algorithm, entry=entry, reference=used).answer(program)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -240,9 +245,28 @@ class Analysis:
         )
 
 
+@dataclass(slots=True)
+class Analysed:
+    """All kernel functions of a checkout that were followed.
+
+    Attributes:
+        functions: in the order of the passes.
+        problems, not_checked: see :class:`CrossCheck`.
+    """
+
+    functions: list[Analysis]
+    problems: list[Problem] = field(default_factory=list)
+    not_checked: list[str] = field(default_factory=list)
+
+    def answer(self, program: Program) -> CrossCheck:
+        """Return the answer for all of them."""
+        checks = tuple([analysis.check() for analysis in self.functions])
+        return CrossCheck(identity(program.checkout), checks, tuple(self.problems), tuple(self.not_checked))
+
+
 def analyse(
     program: Program, *, algorithm: str, entry: str, reference: Reference, only: str = "", forms: bool = False
-) -> list[Analysis]:
+) -> Analysed:
     """Follow and compare every kernel function of an algorithm, or only those of one role; see :func:`check`.
 
     With ``forms``, it is found out too in which form each variable holds its symbol: a symbol table needs that.
@@ -263,9 +287,7 @@ def _many_objects() -> Iterator[None]:
             gc.enable()
 
 
-def _analyse(
-    program: Program, algorithm: str, entry: str, reference: Reference, only: str, forms: bool
-) -> list[Analysis]:
+def _analyse(program: Program, algorithm: str, entry: str, reference: Reference, only: str, forms: bool) -> Analysed:
     begin(program)
     roles = [role for role in LISTINGS if only in ("", role) and algorithm in (_PASSES[role], "all")]
     # The parsers are still busy with the checkout, so what does not depend on it comes first.
@@ -282,18 +304,24 @@ def _analyse(
 
     if algorithm in (FORWARD, "all"):
         follow(forward_functions(program, entry))
+    result = Analysed(found)
     if algorithm in (BACKWARD, "all"):
+        functions: Iterable[KernelFunction] = ()
         try:
             functions = backward_functions(program, entry)
-        except TracerError:
+        except TracerError as error:
             if algorithm == BACKWARD:
                 raise
-            functions = ()
+            if isinstance(error, NameNotFound):  # an entry for inference, say
+                result.not_checked.append(f"no backward pass belongs to {entry}")
+            else:
+                result.problems.append(Problem("missing", "", f"backward: {error}", None, ()))
         follow(functions)
     if only:
-        return found  # one function alone: nothing can be said of the kernels beside it
+        return result  # one function alone: nothing can be said of the kernels beside it
     _look_at_later_kernels(found, spare)
-    return [*found, *_row_sums(found, spare)]
+    found += _row_sums(found, spare)
+    return result
 
 
 def _look_at_later_kernels(found: list[Analysis], candidates: list[Analysis]) -> None:
@@ -350,6 +378,7 @@ def _analyses(function: KernelFunction, name: str, reference: Counterpart | None
             message = f"the host passes {unread} as something that is no multiple of the softmax scale"
             side.findings.append(Finding("value", message, None, assigned))
         notes = _assumptions(side, kernel.decided) + _not_parsed(function, kernel)
+        side.findings += handed_on_the_way(function.source, function.host(), function.kernel.id, function.definition.id)
         if side.comparison.match.ok and not side.findings:
             foreign = owner_findings(side.comparison, host)
             if function.role == "row sums":  # O and dO have the same shape, and mostly the same strides

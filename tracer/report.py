@@ -119,7 +119,7 @@ def make_report(
 
 def _symbols(program: Program, entry: str) -> tuple[dict[str, object], dict[str, str]]:
     """Return the sections on symbols and on agreement, and their files; a sentence where the kernel is not followed."""
-    from tracer.crosscheck import BACKWARD, FORWARD, CrossCheck, analyse
+    from tracer.crosscheck import BACKWARD, FORWARD, analyse
     from tracer.dataflow.reference import Reference
     from tracer.render import symbols_json, symbols_markdown, symbols_mermaid
     from tracer.symbols import table_of
@@ -129,7 +129,7 @@ def _symbols(program: Program, entry: str) -> tuple[dict[str, object], dict[str,
     reference = Reference()
     try:
         analyses = analyse(program, algorithm="all", entry=entry, reference=reference, forms=True)
-        answer = CrossCheck(about, tuple(analysis.check() for analysis in analyses))
+        answer = analyses.answer(program)
         if answer.matched * 2 < answer.steps:
             # So little in common is no difference to report: it is a kernel that this analysis cannot follow.
             found_steps = f"{answer.matched} of {answer.steps} steps of the listing were recognised"
@@ -138,7 +138,7 @@ def _symbols(program: Program, entry: str) -> tuple[dict[str, object], dict[str,
             }, {}
         tables = {}
         for wanted in (FORWARD, BACKWARD):
-            found = [a for a, check in zip(analyses, answer.checks, strict=True) if check.role == wanted]
+            found = [a for a, check in zip(analyses.functions, answer.checks, strict=True) if check.role == wanted]
             if found:
                 tables[wanted] = table_of(about, found[0])
     except TracerError as error:

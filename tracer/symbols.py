@@ -132,7 +132,7 @@ def symbol_table(
     wanted = BACKWARD if algorithm == BACKWARD else FORWARD
     with lend(reference) as used:
         analyses = analyse(program, algorithm=wanted, entry=entry, reference=used, only=wanted, forms=True)
-        return table_of(identity(program.checkout), analyses[0])
+        return table_of(identity(program.checkout), analyses.functions[0])
 
 
 def table_of(checkout: Identity, analysis: Analysis) -> SymbolTable:

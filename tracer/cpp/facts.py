@@ -63,11 +63,13 @@ class BodyFact:
         does: ``exponential``, ``logarithm``, ``maximum``, ``matrix product``, ``loop``: operations whose meaning the
             libraries document, used directly in this body.
         assigns: the names of the data members of objects that stand on the left of an assignment.
+        exchanged: where arguments are handed on in each other's place, and what happens in words.
     """
 
     calls: tuple[CallFact, ...]
     does: tuple[str, ...]
     assigns: tuple[str, ...]
+    exchanged: tuple[tuple[Place, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

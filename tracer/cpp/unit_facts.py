@@ -9,6 +9,7 @@ from typing import Any
 from tracer.cpp.bindings import read_bindings
 from tracer.cpp.calls import Call, CallReader
 from tracer.cpp.facts import BindingFact, BodyFact, CallFact, FoundFact, FunctionFact, OutlineFact, Place
+from tracer.cpp.handed import exchanged
 from tracer.cpp.tree import Function, Node, Tables, to_plain, walk
 from tracer.cpp.unit import Unit
 from tracer.model import Outcome
@@ -80,7 +81,16 @@ class UnitFacts:
         function = self.unit.functions[key]
         calls = self._calls(function, infer=True)
         does = tuple(sorted(self._own_primitives(key, node)))
-        return BodyFact(tuple(self._call(call) for call in calls), does, _assigns(node))
+        own = [parameter.text for parameter in function.parameters]
+        found = tuple((self._place(n.file, n.start, n.end), said) for n, said in exchanged(node, own, self._parameters))
+        return BodyFact(tuple(self._call(call) for call in calls), does, _assigns(node), found)
+
+    def _parameters(self, usr: str) -> tuple[list[str], tuple[str, ...]] | None:
+        """Return the names of the parameters and of the template parameters of a function of the checkout."""
+        for key in self.unit.by_usr.get(usr, ()):
+            function = self.unit.functions[key]
+            return [parameter.text for parameter in function.parameters], function.template_parameters
+        return None
 
     def _own_primitives(self, key: int, body: Node, *, infer: bool = False) -> frozenset[str]:
         """Return the primitives that a function uses itself, or through a function object that it makes."""

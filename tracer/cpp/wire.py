@@ -50,7 +50,7 @@ def outline(data: Any) -> OutlineFact:
 
 def body(data: Any) -> BodyFact:
     """Rebuild the facts of one body."""
-    calls, does, assigns = data
+    calls, does, assigns, exchanged = data
     return BodyFact(
         tuple(
             [
@@ -60,6 +60,7 @@ def body(data: Any) -> BodyFact:
         ),
         does,
         assigns,
+        exchanged,
     )
 
 

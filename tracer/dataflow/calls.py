@@ -214,6 +214,7 @@ class Calls(Names):
     ) -> Thing:
         """Follow a function whose arguments are known."""
         self.inlined += 1
+        self.followed.setdefault(function.usr, function)
         frame = Frame(function.id, template, this, len(self.path))
         saved, self.frame = self.frame, frame
         chain, self.chain = self.chain, (*self.chain, site)

@@ -12,7 +12,7 @@ from tracer.dataflow.addresses import Address, Step
 from tracer.dataflow.frames import Closure, Frame, Object, Thing, Type
 from tracer.dataflow.graph import Graph
 from tracer.dataflow.ir import Formula, Ref, Site, Storage, Value, negated, plain
-from tracer.dataflow.lookup import Lookup
+from tracer.dataflow.lookup import Callee, Lookup
 from tracer.model import Location
 from tracer.records import dataclass
 
@@ -82,6 +82,7 @@ class Names(Graph):
         self.frame = Frame(id, {})
         self.unknown: dict[str, Site] = {}
         self.inlined = 0
+        self.followed: dict[str, Callee] = {}  # the functions that were inlined, by USR
         self.active: list[str] = []
         self.parameter_names: list[str] = []
         self.tuples: dict[int, tuple[Value, ...]] = {}  # of a tuple of numbers, by the number of its value

@@ -8,6 +8,7 @@ from tracer.dataflow.cuda import Kernel, kernels
 from tracer.dataflow.diagnose import Diagnosis, Finding
 from tracer.dataflow.exchanges import exchange_findings
 from tracer.dataflow.features import feature_findings
+from tracer.dataflow.handed import handed_findings
 from tracer.dataflow.indices import index_findings
 from tracer.dataflow.match import main_loops
 from tracer.dataflow.reference import Reference
@@ -94,7 +95,7 @@ def make_side(kernel: Kernel, name: str, passed: Passed | None, *, forms: bool =
         findings += exchange_findings(comparison)
     elif name in _OTHER_ORDER:
         findings = _order_finding(kernel, name) or findings
-    return Side(kernel, comparison, confirmation, findings)
+    return Side(kernel, comparison, confirmation, findings + handed_findings(kernel))
 
 
 def _order_finding(kernel: Kernel, name: str) -> list[Finding]:

@@ -52,6 +52,8 @@ def check(answer: CrossCheck) -> Data:
         "agrees": answer.ok,
         "steps": {"matched": answer.matched, "total": answer.steps},
         "checks": [_check(found) for found in answer.checks],
+        "problems": [_problem(problem) for problem in answer.problems],
+        "not_checked": list(answer.not_checked),
         "blind_spots": list(answer.blind_spots),
     }
 

@@ -44,6 +44,9 @@ def symbols(table: SymbolTable, permalink: Permalink) -> str:
 def check(answer: CrossCheck, permalink: Permalink) -> str:
     """Return a cross-check in Markdown: a verdict and a table of steps for each kernel function."""
     lines: list[str] = [f"{words(wording.summary(answer).replace('  ', ' '))}.", ""]
+    lines += [f"- {_problem(problem, permalink)}" for problem in answer.problems]
+    lines += [f"- not checked: {words(line)}" for line in answer.not_checked]
+    lines += [""] if answer.problems or answer.not_checked else []
     for found in answer.checks:
         lines += _check(found, permalink)
     lines += ["Not seen by this check:", "", *[f"- {words(line)}" for line in answer.blind_spots]]

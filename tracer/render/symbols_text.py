@@ -56,6 +56,9 @@ def check(answer: CrossCheck, *, width: int) -> str:
         lines += _check(found, width)
     if not answer.checks:
         lines.append("not found   no attention kernel to check")
+    for problem in answer.problems:
+        lines += _problem(problem, width)
+    lines += [f"no check  {visible(line)}" for line in answer.not_checked]
     lines += [wording.summary(answer), "", "Not seen by this check:"]
     lines += [f"  {line}" for line in answer.blind_spots]
     return "\n".join(line.rstrip() for line in lines) + "\n"

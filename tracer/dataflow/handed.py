@@ -1,0 +1,41 @@
+"""Arguments that a kernel, what it calls, or the host code on the way to it hand on in each other's place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tracer.cpp.handed import exchanged
+from tracer.cpp.source import CppSource
+from tracer.dataflow.cuda import Kernel
+from tracer.dataflow.diagnose import Finding
+
+
+def handed_findings(kernel: Kernel) -> list[Finding]:
+    """Return the exchanged arguments of the function that was followed, and of those inlined into it."""
+    functions = [kernel.lookup.function(kernel.id), *kernel.followed.values()]
+    names = {f.usr: ([p.text for p in f.parameters], [p.text for p in f.template]) for f in functions}
+    found = []
+    for function in functions:
+        if function.body is not None:
+            for node, said in exchanged(function.body, names[function.usr][0], names.get):
+                found.append(Finding("swapped", said, None, kernel.location((function.id, node))))
+    return found
+
+
+def handed_on_the_way(source: CppSource, ids: Iterable[str], kernel: str, work: str) -> list[Finding]:
+    """Return the exchanged arguments of host functions, and of what stands between a kernel and its work.
+
+    Args:
+        source: the C++ side.
+        ids: of the host functions on the way to the kernel.
+        kernel: id of the kernel.
+        work: id of the device function that does its work.
+    """
+    wrappers = [kernel] if kernel != work else []
+    for wrapper in wrappers:  # grows while it is walked through
+        below = [target.id for site in source.call_sites(wrapper) for target in site.targets]
+        if work not in below:
+            wrappers += [id for id in below if source.owns(id) and id not in wrappers]
+    return [
+        Finding("swapped", said, None, location) for id in (*ids, *wrappers) for location, said in source.exchanged(id)
+    ]
