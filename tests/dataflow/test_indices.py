@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,6 +12,7 @@ import pytest
 
 from tests.dataflow.mutants import Change, Subject, changed, mutated, subject
 from tests.releases import release
+from tracer.cpp.tree import walk
 from tracer.dataflow.barriers import _happening, barrier_findings
 from tracer.dataflow.ir import Value, decided, flags_of
 from tracer.dataflow.match import main_loops
@@ -95,7 +97,7 @@ def first_row_tile_too_late(s: Subject) -> None:
 def causal_limit_one_further(s: Subject) -> None:
     comparison = s.side.comparison
     finder = RoleFinder(comparison, main_loops(comparison.kernel))
-    (causal,) = [found for found in finder.configurations(finder.roles()) if found.is_causal]
+    causal = next(found for found in finder.configurations(finder.roles()) if found.is_causal)
     assert causal.only_equal
     s.replace_masks("{0} > {1}", causal.flags)
 
@@ -122,6 +124,39 @@ def first_load_of_another_tile(s: Subject) -> None:
             s.replace(index.site, f"{s.text(index.site)} - 1")
 
 
+def causal_flags(s: Subject) -> dict[str, bool]:
+    comparison = s.side.comparison
+    finder = RoleFinder(comparison, main_loops(comparison.kernel))
+    return next(found.flags for found in finder.configurations(finder.roles()) if found.is_causal)
+
+
+def causal_masks(s: Subject) -> list[Value]:
+    """Return the masks that only the causal kernel has."""
+    comparison = s.side.comparison
+    plain_masks = {mask.number for mask in comparison.masks(comparison.match.flags)}
+    return [mask for mask in comparison.masks(causal_flags(s)) if mask.number not in plain_masks]
+
+
+def causal_mask_writes_zero(s: Subject) -> None:
+    for mask in causal_masks(s):
+        for argument in mask.args:
+            inner = plain(argument)
+            if inner.op == "const" and inner.constant == -math.inf:
+                s.replace(argument.site, f"{s.child(argument.site, 0)} = 0.f")
+
+
+def causal_only_for_odd_lengths(s: Subject) -> None:
+    """The causal mask is left out where the lengths fill all tiles, as the mask of the last keys rightly is."""
+    finder = RoleFinder(s.side.comparison, main_loops(s.side.comparison.kernel))
+    (even,) = finder._even_flags()
+    sites = [mask.site[1].start for mask in causal_masks(s)]
+    for function in s.kernel.followed.values():
+        for node in walk(function.body) if function.body is not None else ():
+            if node.kind == "if" and node.children[0].kind == "name" and any(node.start < n < node.end for n in sites):
+                condition = (function.id, node.children[0])
+                s.replace(condition, f"{s.text(condition)} && !{even}")
+
+
 FAULTS: dict[str, tuple[Change, str]] = {
     "prefetch beyond the last": (prefetch_beyond_the_last, "bounds"),
     "first load of another tile": (first_load_of_another_tile, "bounds"),
@@ -130,6 +165,8 @@ FAULTS: dict[str, tuple[Change, str]] = {
     "loop begins late": (loop_begins_late, "bounds"),
     "prefetch of another tile": (prefetch_of_another_tile, "bounds"),
     "column left out": (column_left_out, "bounds"),
+    "causal mask writes zero": (causal_mask_writes_zero, "bounds"),
+    "causal mask for odd lengths only": (causal_only_for_odd_lengths, "bounds"),
 }
 
 
@@ -307,10 +344,10 @@ def test_work_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("lengths", [(83, 139), (139, 75), (131, 131), (139, 139)])
 def test_both_sides_of_every_border_are_asked(tiles: tuple[int, int], lengths: tuple[int, int]) -> None:
     """A mask that is off by one can only be seen at the last score that is shown or the first that is hidden."""
-    from tracer.dataflow.coverage import _EQUAL_LENGTHS, _LENGTHS, _TILES
+    from tracer.dataflow.coverage import _PROBLEMS, _TILES
     from tracer.dataflow.fragments import LANES, places
 
-    assert tiles in _TILES and lengths in (*_LENGTHS, *_EQUAL_LENGTHS)
+    assert tiles in _TILES and lengths in (*_PROBLEMS[False, False], *_PROBLEMS[False, True])
     (rows, columns), (queries, keys) = tiles, lengths
     asked = [
         (i + row, j + column)

@@ -27,8 +27,12 @@ from tracer.records import dataclass
 #: (rows of a Q tile, rows of a K/V tile) to try.
 _TILES = ((64, 64), (64, 32))
 #: (query length, key length) to try; not multiples of the tiles, keys more and fewer than queries.
-_LENGTHS = ((83, 139), (139, 75))
-_EQUAL_LENGTHS = ((131, 131), (139, 139))
+_PROBLEMS: dict[tuple[bool, bool], tuple[tuple[int, int], ...]] = {  # by whether they fill all tiles, and are equal
+    (False, False): ((83, 139), (139, 75)),
+    (False, True): ((131, 131), (139, 139)),
+    (True, False): ((128, 192),),
+    (True, True): ((128, 128),),
+}
 _MOST_STEPS = 64
 _NEAR = 8
 _PARTS = 2
@@ -43,6 +47,7 @@ class _Setup:
         queries, keys: lengths.
         is_causal: row r sees the columns up to r + keys - queries.
         along_rows: the loops go over tiles of rows.
+        has_masks: the masks can be judged.
     """
 
     rows: int
@@ -51,6 +56,7 @@ class _Setup:
     keys: int
     is_causal: bool
     along_rows: bool
+    has_masks: bool
 
     @property
     def blocks(self) -> int:
@@ -137,14 +143,23 @@ class _Coverage:
 
     def _look(self, roles: Roles, configuration: Configuration, bounds: set[str]) -> None:
         masks = self.comparison.masks(configuration.flags)
+        has_masks = configuration.has_masks and not roles.along_rows
+        if not configuration.has_masks:
+            on = " and ".join(sorted(flag for flag, value in configuration.flags.items() if value))
+            self.unjudged[f"which scores it hides with {on} on is not judged"] = None
         numbers = _Leaves(roles, configuration.flags)
         assert isinstance(self.graph, Kernel)
         tiles, idle = [Tiles(self.graph, found, self.loops, numbers, roles, bounds) for found in (self.accesses, ())]
-        for rows, columns in _TILES[-1:] if roles.part else _TILES:  # ranges of keys multiply the work
-            for number, (queries, keys) in enumerate(_EQUAL_LENGTHS if configuration.only_equal else _LENGTHS):
-                setup = _Setup(rows, columns, queries, keys, configuration.is_causal, roles.along_rows)
+        if configuration.conflict is not None:
+            message = "the masks hide what lies beyond a diagonal set by {}, the loops end at one set by {}"
+            self._report("mask", message.format(*configuration.conflict), masks[0].site if masks else None)
+        lengths = _PROBLEMS[configuration.is_even, configuration.only_equal]
+        # Ranges of keys multiply the work.
+        for rows, columns in _TILES[-1:] if roles.part or configuration.is_even else _TILES:
+            for number, (queries, keys) in enumerate(lengths):
+                setup = _Setup(rows, columns, queries, keys, configuration.is_causal, roles.along_rows, has_masks)
                 # Where tiles lie is one formula for all sizes: one problem is enough, with tiles that are not square.
-                looks = rows != columns and number == 0
+                looks = rows != columns and number == 0 and not configuration.is_even
                 for tile in range(setup.blocks):
                     self._walk(numbers, masks, tiles if looks else idle, setup, tile)
                     if self.found:
@@ -171,7 +186,7 @@ class _Coverage:
                     number = numbers.counters[loop.number, counter]
                     tiles.step(loop, len(visited))
                     visited.append((number, loop))
-                    if not setup.along_rows:
+                    if setup.has_masks:
                         self._look_at_masks(numbers, masks, setup, (tile, number), loop)
             tiles.end()
             numbers_visited = [number for number, _ in visited]
@@ -209,7 +224,7 @@ class _Coverage:
                 self._report("bounds", f"{said} more than once ({where})", loop.site)
             if not 0 <= number < setup.visits:
                 self._report("bounds", f"{said}, which does not exist ({where})", loop.site)
-            is_masked = setup.along_rows or any(loop.first <= mask.number < loop.last for mask in masks)
+            is_masked = not setup.has_masks or any(loop.first <= mask.number < loop.last for mask in masks)
             if not is_masked and self._hides_something(setup, tile, number):
                 self._report(
                     "bounds", f"K/V tile {number} needs a mask and is visited without one ({where})", loop.site
@@ -223,14 +238,14 @@ class _Coverage:
     def _look_at_masks(
         self, numbers: _Leaves, masks: list[Value], setup: _Setup, at: tuple[int, int], loop: Loop
     ) -> None:
-        """Ask the masks of one step for elements of the fragment."""
-        for mask in masks:
-            if not loop.first <= mask.number < loop.last:
-                continue
+        """Ask the masks of one step for elements of the fragment: a score is hidden where one of them hides it."""
+        inside = [mask for mask in masks if loop.first <= mask.number < loop.last]
+        hidden: dict[tuple[int, int], bool] = {}
+        for mask in inside:
             counters = fragment_counters(self.graph.loops, mask)
             if counters is None:
                 self.unjudged["a mask is not judged: its loops are not over the elements of a fragment"] = None
-                continue
+                return
             hides_where_true = self.comparison.exact.is_constant(self.comparison.exact.term(mask.args[0]), -math.inf)
             for lane in LANES:
                 if lane // 32 >= max(1, setup.rows // 16):
@@ -243,15 +258,14 @@ class _Coverage:
                         continue  # one lane is enough where nothing changes
                     numbers.counters.update(place.counters)
                     hides = numbers.holds(mask.condition) == hides_where_true
-                    if row < setup.queries and hides == setup.sees(row, column):
-                        what = (
-                            "is hidden though the row sees it"
-                            if hides
-                            else "is not hidden though the row must not see it"
-                        )
-                        sizes = f"{setup.queries} queries, {setup.keys} keys"
-                        self._report("mask", f"the mask is wrong: score ({row}, {column}) {what} ({sizes})", mask.site)
-                        return
+                    hidden[row, column] = hidden.get((row, column), False) or hides
+        for (row, column), hides in hidden.items():
+            if row < setup.queries and hides == setup.sees(row, column):
+                what = "is hidden though the row sees it" if hides else "is not hidden though the row must not see it"
+                sizes = f"{setup.queries} queries, {setup.keys} keys"
+                message = f"the mask is wrong: score ({row}, {column}) {what} ({sizes})"
+                self._report("mask", message, inside[0].site)
+                return
 
     def _places(self, counters: dict[str, tuple[int, Storage]], columns: int) -> list[Place]:
         key = (columns, tuple(counters.items()))

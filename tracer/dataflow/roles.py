@@ -8,10 +8,11 @@ length across is what lets a thread block leave early.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 from tracer.dataflow.compare import Comparison
-from tracer.dataflow.ir import Formula, Loop, Storage, Value, flags_of, tests_of
+from tracer.dataflow.ir import Formula, Loop, Storage, Value, decided, flags_of, tests_of
 from tracer.dataflow.names import plain
 from tracer.dataflow.numbers import Numbers, Unseen
 from tracer.records import dataclass
@@ -61,11 +62,17 @@ class Configuration:
         flags: all compile-time flags.
         is_causal: they turn the causal mask on.
         only_equal: its diagonal is known to be the right one only for as many keys as queries.
+        has_masks: the masks can be judged.
+        is_even: the lengths are multiples of the tiles'.
+        conflict: the arguments that set the diagonal of the masks and that of the loops, where they are not the same.
     """
 
     flags: dict[str, bool]
     is_causal: bool
     only_equal: bool
+    has_masks: bool = True
+    is_even: bool = False
+    conflict: tuple[str, str] | None = None
 
 
 class RoleFinder:
@@ -113,21 +120,49 @@ class RoleFinder:
         lengths = (other, length) if along_rows else (length, other)
         return Roles(rows, columns, tile, *lengths, *split, along_rows, divisors)
 
-    def configurations(self, roles: Roles) -> Iterable[Configuration]:
-        """Yield the flags to look at: those of the match, and each further one that turns the causal mask on."""
-        yield Configuration(self.base, False, False)
-        if not roles.queries or not roles.keys:
-            return
-        plain_leaves = self._leaves(self.base)
-        for flag in self._mask_flags():
+    def configurations(self, roles: Roles) -> Iterator[Configuration]:
+        """Yield what to look at: the match's flags, each further one that makes the mask causal, and even lengths."""
+        found = [Configuration(self.base, False, False)]
+        if roles.queries and roles.keys:
+            found += self._causal(roles)
+        yield from found
+        if not roles.along_rows:
+            for flag in self._even_flags():
+                for one in found:
+                    yield replace(one, flags={**one.flags, flag: True}, is_even=True)
+
+    def _even_flags(self) -> list[str]:
+        """Return the flags under which nothing is masked: the host sets them for lengths that fill all tiles."""
+        loops = self.leaves_of_loops(self.base)
+        return [
+            flag
+            for flag in self._mask_flags()
+            if not self.comparison.masks({**self.base, flag: True})
+            and self.leaves_of_loops({**self.base, flag: True}) == loops
+            and self.comparison.masks(self.base)
+        ]
+
+    def _causal(self, roles: Roles) -> Iterator[Configuration]:
+        """Yield the configurations in which the scores above a diagonal are hidden."""
+        plain_leaves, plain_loops = self._leaves(self.base), self.leaves_of_loops(self.base)
+        for flag in self._diagonal_flags():
             flags = {**self.base, flag: True}
-            leaves = self._leaves(flags)
+            leaves, loops = self._leaves(flags), self.leaves_of_loops(flags)
             across = roles.keys if roles.along_rows else roles.queries
+            written = self._written(flags)
+            is_diagonal = written >= {roles.queries, roles.keys}
             # A causal mask may be written as a window to the right, whose width the host makes zero.
-            if across in leaves and len(leaves - roles.known) <= 1:
-                yield Configuration(flags, True, False)
+            width, limit = sorted(leaves - roles.known), sorted(loops - roles.known)
+            if across in leaves and len(width) <= 1:
+                conflict = (width[0], limit[0]) if len(width) == len(limit) == 1 and width != limit else None
+                yield Configuration(flags, True, False, conflict=conflict)
             elif roles.tile in leaves - plain_leaves and leaves <= roles.known:
-                yield Configuration(flags, True, True)
+                yield Configuration(flags, True, not is_diagonal)
+            elif roles.tile in loops - plain_loops and len(loops - roles.known) <= 1:
+                # The loops end at a diagonal, so there should be a mask along it; one with more arguments may be one
+                # for a window, with widths that the host makes endless.
+                is_judged = leaves - roles.known <= loops - roles.known
+                yield Configuration(flags, True, across not in loops and not is_diagonal, is_judged)
 
     def _leaves(self, flags: Mapping[str, bool]) -> set[str]:
         """Return the leaves of the masks; in a backward pass, whose masks tell less, also of the loops over tiles."""
@@ -167,11 +202,31 @@ class RoleFinder:
 
     def mask_leaves(self, mask: Value, flags: Mapping[str, bool]) -> set[str]:
         """Return the leaves of a mask's condition."""
-        condition = mask.condition
-        return live_leaves(condition[1], flags) if isinstance(condition, tuple) and condition[0] == "test" else set()
+        off = dict.fromkeys(flags_of(mask.condition), False)
+        return self._tested(decided(mask.condition, {**off, **flags}), flags)
 
     def _tested(self, formula: Formula, flags: Mapping[str, bool]) -> set[str]:
         return {leaf for test in tests_of(formula) for leaf in live_leaves(test, flags)}
+
+    def _diagonal_flags(self) -> list[str]:
+        """Return the flags that may turn a causal mask on: they decide over a mask, or where the loops begin or end."""
+        loops = self.leaves_of_loops(self.base)
+        others = [flag for flag in self.base if flag not in self.comparison.match.flags]
+        return sorted(
+            {*self._mask_flags(), *(f for f in others if self.leaves_of_loops({**self.base, f: True}) > loops)}
+        )
+
+    def _written(self, flags: Mapping[str, bool]) -> set[str]:
+        """Return the arguments that the masks' conditions are written with, whatever decides over them."""
+        masks = self.comparison.masks(flags)
+        waiting = [test for mask in masks for test in tests_of(mask.condition)]
+        found: dict[int, Value] = {}
+        while waiting:
+            value = plain(waiting.pop())
+            if value.number not in found:
+                found[value.number] = value
+                waiting += value.args
+        return {value.text for value in found.values() if value.op == "input"}
 
     def _mask_flags(self) -> list[str]:
         """Return the flags that decide whether a score is masked, and that the match leaves off."""
