@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import field
 
-from tracer.dataflow.confirm import Confirmation
+from tracer.dataflow.confirm import EXACT, Confirmation
 from tracer.dataflow.counterpart import Counterpart, counterpart
 from tracer.dataflow.cuda import Kernel, kernels
 from tracer.dataflow.diagnose import Finding
@@ -342,9 +342,9 @@ def _look_at_later_kernels(found: list[Analysis], candidates: list[Analysis]) ->
             except Unread as unread:
                 analysis.notes.append(f"what a later kernel makes of {name} is not judged: it depends on {unread}")
                 continue
-            if abs(product - 1.0) > 1e-9:
+            if abs(product - 1.0) > EXACT:
                 message = f"{name} is stored without the softmax scale, and no later kernel applies exactly it"
-                if abs(left - 1.0) < 1e-9:
+                if abs(left - 1.0) < EXACT:
                     message = f"{name} is stored with the softmax scale, and a later kernel applies it again"
                 analysis.side.findings.append(Finding("value", message, None, location))
 
@@ -373,10 +373,12 @@ def _analyses(function: KernelFunction, name: str, reference: Counterpart | None
     for kernel in kernels(function.source, function.definition.id, function.flags):
         side = make_side(kernel, name, host.passed, forms=forms)
         unread = side.confirmation.unread if side.confirmation is not None else ""
-        assigned = host.assignment(unread.rpartition(".")[2]) if unread else None
-        if assigned is not None:
+        if unread and host.is_read:
+            assigned = host.assignment(unread.rpartition(".")[2])
             message = f"the host passes {unread} as something that is no multiple of the softmax scale"
-            side.findings.append(Finding("value", message, None, assigned))
+            if assigned is None:
+                message = f"no host function on the way to the kernel gives {unread} a value"
+            side.findings.append(Finding("value", message, None, assigned or function.kernel.location))
         notes = _assumptions(side, kernel.decided) + _not_parsed(function, kernel)
         side.findings += handed_on_the_way(function.source, function.host(), function.kernel.id, function.definition.id)
         if side.comparison.match.ok and not side.findings:
@@ -411,7 +413,7 @@ def _assumptions(side: Side, decided: dict[str, bool]) -> list[str]:
     notes += features(side.comparison)
     confirmation = side.confirmation
     for name, factor in (confirmation.factors if confirmation is not None else {}).items():
-        if factor is not None and abs(factor - 1.0) > 1e-9:
+        if factor is not None and abs(factor - 1.0) > EXACT:
             notes.append(f"{name} is stored without the softmax scale, which a later kernel applies")
     if confirmation is not None and not confirmation.is_masked:
         notes.append("keys beyond the end are not masked: their tiles are zero")
@@ -425,4 +427,4 @@ def _confirmed(confirmation: Confirmation | None) -> str:
         return f"not carried out: {confirmation.reason}"
     if confirmation.findings:
         return "carried out on random tiles: the values differ"
-    return "carried out on random tiles: equal to the listing within 1e-9"
+    return "carried out on random tiles: equal to the listing within a millionth"

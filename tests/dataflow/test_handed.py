@@ -13,10 +13,11 @@ from tracer.checkout import open_checkout
 from tracer.cpp.handed import _bare, exchanged
 from tracer.cpp.source import CppSource
 from tracer.cpp.tree import Node, walk
-from tracer.crosscheck import CrossCheck, check
+from tracer.crosscheck import CrossCheck, analyse, check
 from tracer.dataflow.cuda import Kernel
 from tracer.dataflow.functions import KernelFunction, backward_functions, forward_functions
 from tracer.dataflow.host import HostCode
+from tracer.dataflow.reference import Reference
 from tracer.graph import Program
 
 
@@ -207,6 +208,9 @@ def test_an_entry_without_a_backward_pass_says_so() -> None:
 
 
 # -- the rule alone ---------------------------------------------------------------------------------------------------
+NOTHING = ((), ())
+
+
 def name(text: str) -> Node:
     return Node("name", text)
 
@@ -217,20 +221,67 @@ def name(text: str) -> Node:
 )
 def test_only_a_true_exchange_is_one(arguments: str, found: bool) -> None:
     call = Node("call", "", (Node("name", "f", targets=("usr",)), *map(name, arguments)))
-    assert bool(list(exchanged(call, (), {"usr": (("a", "b"), ())}.get))) == found
+    assert bool(list(exchanged(call, NOTHING, {"usr": (("a", "b"), ())}.get))) == found
 
 
 def test_a_launch_has_its_shape_before_its_arguments() -> None:
     kernel = Node("name", "f", targets=("usr",))
     launch = Node("launch", "2", (kernel, name("b"), name("a"), name("a"), name("b")))
-    assert not list(exchanged(launch, (), {"usr": (("a", "b"), ())}.get))
+    assert not list(exchanged(launch, NOTHING, {"usr": (("a", "b"), ())}.get))
     launch = Node("launch", "2", (kernel, name("a"), name("b"), name("b"), name("a")))
-    assert list(exchanged(launch, (), {"usr": (("a", "b"), ())}.get))
+    assert list(exchanged(launch, NOTHING, {"usr": (("a", "b"), ())}.get))
 
 
 def test_a_member_gets_the_argument_of_its_own_name() -> None:
     assign = Node("assign", "=", (Node("member", "a", (name("params"),)), name("b")))
-    assert list(exchanged(assign, ("a", "b"), {}.get))
-    assert not list(exchanged(assign, ("b",), {}.get))
-    assert list(exchanged(Node("initialise", "a", (name("b"),)), ("a", "b"), {}.get))
-    assert not list(exchanged(Node("initialise", "a", (name("a"),)), ("a", "b"), {}.get))
+    assert list(exchanged(assign, (("a", "b"), ()), {}.get))
+    assert not list(exchanged(assign, (("b",), ()), {}.get))
+    assert list(exchanged(Node("initialise", "a", (name("b"),)), (("a", "b"), ()), {}.get))
+    assert not list(exchanged(Node("initialise", "a", (name("a"),)), (("a", "b"), ()), {}.get))
+
+
+@pytest.mark.parametrize(
+    ("argument", "found"),
+    [
+        (Node("literal", "1.f"), True),
+        (Node("binary", "*", (Node("name", "scale"), Node("name", "factor"))), True),
+        (Node("binary", "-", (Node("name", "scale"), Node("name", "factor"))), False),
+        (Node("name", "scale_padded"), False),
+        (Node("name", "scale"), False),
+    ],
+)
+def test_a_constant_or_a_multiple_of_an_argument_is_not_that_argument(argument: Node, found: bool) -> None:
+    callee = Node("name", "f", targets=("usr",))
+    names = {"usr": (("scale",), ())}.get
+    call = Node("call", "", (callee, argument))
+    assert bool(list(exchanged(call, (("scale",), ()), names))) == found
+    assert not list(exchanged(call, NOTHING, names))
+
+
+def test_a_constant_flag_is_marked_as_one() -> None:
+    written = Node("name", "f", (Node("literal", "false"),), targets=("usr",))
+    found = list(exchanged(written, ((), ("flag",)), {"usr": ((), ("flag",))}.get))
+    assert [is_flag for _, _, is_flag in found] == [True]
+
+
+def test_another_scale_than_the_callers_is_caught(copy: Copy) -> None:
+    function = forward(copy.program)
+    source = function.source
+    (scale,) = {HostCode(source, function.host).factor(name.rpartition(".")[2]).root for name in scalars(copy)}  # type: ignore[union-attr]
+    for id in function.host():
+        for node in walk(source.tree(id)[-1]):
+            given = [a for a, name in zip(node.children[1:], parameters(source, node), strict=False) if name == scale]
+            if node.kind == "call" and given and source.definition(id).location.file.endswith(".cpp"):
+                for wrong, said_so in (("1.f", "gets 1.f as its"), (f"{scale} * 2", "gets a multiple of")):
+                    answer = copy.with_edits(source, [(id, given[0], wrong)], "forward")
+                    assert any(said_so in message for message in said(answer)), said(answer)
+                return
+    raise AssertionError("the edit was not located")
+
+
+def scalars(copy: Copy) -> list[str]:
+    """Return the members of the argument struct that the host makes of the softmax scale."""
+    analysed = analyse(copy.program, algorithm="forward", entry="flash_attn_func", reference=Reference())
+    confirmation = analysed.functions[0].side.confirmation
+    assert confirmation is not None and confirmation.scalars
+    return list(confirmation.scalars)

@@ -63,13 +63,13 @@ class BodyFact:
         does: ``exponential``, ``logarithm``, ``maximum``, ``matrix product``, ``loop``: operations whose meaning the
             libraries document, used directly in this body.
         assigns: the names of the data members of objects that stand on the left of an assignment.
-        exchanged: where arguments are handed on in each other's place, and what happens in words.
+        exchanged: where arguments are not handed on as they are, see :func:`tracer.cpp.handed.exchanged`.
     """
 
     calls: tuple[CallFact, ...]
     does: tuple[str, ...]
     assigns: tuple[str, ...]
-    exchanged: tuple[tuple[Place, str], ...] = ()
+    exchanged: tuple[tuple[Place, str, bool], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
-"""Arguments that are handed on in each other's place: the names that the checkout itself gives them tell.
+"""Arguments that are not handed on as they are: in each other's place, or something else in their place.
 
-``f(k, q)`` where ``f`` is declared as ``f(q, k)``, or ``a = b`` in a function with the parameters a and b. No name is
-known here; two names of a call are compared with two names of the declaration that it means.
+``f(k, q)`` where ``f`` is declared as ``f(q, k)``; ``f(1.f)`` where it is declared as ``f(scale)`` and the caller has
+an argument ``scale`` itself; ``a = b`` in a function with the parameters a and b. No name is known here: the names of a
+call are compared with those of the declaration that it means.
 """
 
 from __future__ import annotations
@@ -12,29 +13,55 @@ from tracer.cpp.tree import Node, walk
 
 #: From the USR of a function to the names of its parameters and of its template parameters; None for one not known.
 Parameters = Callable[[str], "tuple[Sequence[str], Sequence[str]] | None"]
+#: Where, what happens in words, and whether a template parameter is given a constant: helpers are called like that.
+Handed = tuple[Node, str, bool]
 
 
-def exchanged(body: Node, own: Sequence[str], parameters_of: Parameters) -> Iterator[tuple[Node, str]]:
-    """Yield where a body hands on its arguments in each other's place, and what it does in words.
+def exchanged(body: Node, own: tuple[Sequence[str], Sequence[str]], parameters_of: Parameters) -> Iterator[Handed]:
+    """Yield where a body does not hand on its arguments as they are.
 
     Args:
         body: the body of a function.
-        own: the names of its parameters.
-        parameters_of: tells the names of parameters of what a name means.
+        own: the names of its parameters and of its template parameters.
+        parameters_of: tells the same of what a name means.
     """
     for node in walk(body):
         if node.kind in ("assign", "initialise"):
-            yield from _assigned(node, own)
+            for found in _assigned(node, own[0]):
+                yield *found, False
         if node.kind in ("call", "launch", "construct"):
             callee = node.children[0] if node.kind != "construct" and node.children else node
             first = 1 + int(node.text or 0) if node.kind == "launch" else int(node.kind == "call")
             names = parameters_of(callee.targets[0]) if callee.targets else None
             if names is not None:
-                yield from _swapped(node, callee.text, node.children[first:], names[0])
+                arguments = node.children[first:]
+                for found in (
+                    *_swapped(node, callee.text, arguments, names[0]),
+                    *_other(callee.text, arguments, names[0], own[0]),
+                ):
+                    yield *found, False
         elif node.kind in ("name", "member") and node.targets:
             names = parameters_of(node.targets[0])
             if names is not None:
-                yield from _swapped(node, node.text, node.children[node.kind == "member" :], names[1])
+                arguments = node.children[node.kind == "member" :]
+                for found in _swapped(node, node.text, arguments, names[1]):
+                    yield *found, False
+                for found in _other(node.text, arguments, names[1], own[1]):
+                    yield *found, True
+
+
+def _other(
+    callee: str, arguments: Sequence[Node], names: Sequence[str], own: Sequence[str]
+) -> Iterator[tuple[Node, str]]:
+    """Yield the arguments for which the caller has one of the same name, but hands on a constant or a multiple."""
+    for argument, name in zip(arguments, names, strict=False):
+        if name not in own:
+            continue
+        if argument.kind == "literal":
+            yield argument, f"{callee} gets {argument.text} as its {name}, though there is an argument {name}"
+        elif argument.kind == "binary" and argument.text in ("*", "/"):
+            if name in [_bare(part) for part in argument.children]:
+                yield argument, f"{callee} gets a multiple of the argument {name} as its {name}"
 
 
 def _swapped(node: Node, callee: str, arguments: Sequence[Node], names: Sequence[str]) -> Iterator[tuple[Node, str]]:

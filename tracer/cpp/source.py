@@ -234,9 +234,9 @@ class CppSource:
         return frozenset(reader.body(fact.key).assigns)
 
     def exchanged(self, id: str) -> tuple[tuple[Location, str], ...]:
-        """Return where a function hands on its arguments in each other's place; see :mod:`tracer.cpp.handed`."""
+        """Return where a function does not hand on its arguments as they are; see :mod:`tracer.cpp.handed`."""
         reader, fact = self._entry(id)
-        return tuple([(_location(place), said) for place, said in reader.body(fact.key).exchanged])
+        return tuple([(_location(place), said) for place, said, _ in reader.body(fact.key).exchanged])
 
     def primitives(self, id: str) -> frozenset[str]:
         """Return which documented primitives a function uses, itself or in anything of its unit that it reaches."""

@@ -81,8 +81,11 @@ class UnitFacts:
         function = self.unit.functions[key]
         calls = self._calls(function, infer=True)
         does = tuple(sorted(self._own_primitives(key, node)))
-        own = [parameter.text for parameter in function.parameters]
-        found = tuple((self._place(n.file, n.start, n.end), said) for n, said in exchanged(node, own, self._parameters))
+        own = [parameter.text for parameter in function.parameters], function.template_parameters
+        found = tuple(
+            (self._place(at.file, at.start, at.end), said, is_flag)
+            for at, said, is_flag in exchanged(node, own, self._parameters)
+        )
         return BodyFact(tuple(self._call(call) for call in calls), does, _assigns(node), found)
 
     def _parameters(self, usr: str) -> tuple[list[str], tuple[str, ...]] | None:

@@ -15,6 +15,7 @@ from tracer.dataflow.evaluate import Evaluation, Problem, Unknown, random_tiles
 from tracer.dataflow.ir import Value
 from tracer.dataflow.match import main_loops
 from tracer.dataflow.terms import Terms
+from tracer.model import Location
 from tracer.records import dataclass
 
 #: From the name of a member of the kernel's argument struct to the value that the host passes.
@@ -24,7 +25,8 @@ Passed = Callable[[str], "float | None"]
 SCALE = 0.5
 _SIZES = {"i": 2, "j": 3, "d": 2, "s": 3}
 _TILES = 3
-_EXACT = 1e-9
+#: Relative error up to which values are the same: constants such as log2 e are written with the digits of a float.
+EXACT = 1e-6
 
 
 @dataclass(slots=True)
@@ -139,14 +141,21 @@ def _runs(
             continue
         except RecursionError:
             message = "a value of the loops over tiles depends on itself before it has any value"
-            loops = main_loops(comparison.kernel)
-            location = comparison.kernel.graph.location(loops[0].site) if loops else None
-            result.findings.append(Finding("value", message, None, location))
+            result.findings.append(Finding("value", message, None, _place_of_loops(comparison)))
             return None
-        except (KeyError, ValueError, OverflowError) as error:
+        except (ValueError, OverflowError) as error:
+            message = f"the values become infinite or are not defined where the algorithm's are finite: {error}"
+            result.findings.append(Finding("value", message, None, _place_of_loops(comparison)))
+            return None
+        except (KeyError, IndexError, AssertionError) as error:
             result.reason = f"the terms cannot be carried out: {error}"
             return None
         return first, second, expected, found
+
+
+def _place_of_loops(comparison: Comparison) -> Location | None:
+    loops = main_loops(comparison.kernel)
+    return comparison.kernel.graph.location(loops[0].site) if loops else None
 
 
 def _compare_outputs(comparison: Comparison, runs: _Runs, result: Confirmation, free: frozenset[str]) -> None:
@@ -154,9 +163,9 @@ def _compare_outputs(comparison: Comparison, runs: _Runs, result: Confirmation, 
     for name, k in comparison.match.outputs.items():
         if k is None:
             continue
-        factor = ratio(found[k], expected[name], _EXACT)
+        factor = ratio(found[k], expected[name], EXACT)
         result.factors[name] = factor
-        if factor is not None and (abs(factor - 1.0) < 1e-9 or name in free):
+        if factor is not None and (abs(factor - 1.0) < EXACT or name in free):
             continue
         result.findings.append(_first_deviation(comparison, runs, name, factor))
 
@@ -194,7 +203,7 @@ def _first_deviation(comparison: Comparison, runs: _Runs, output: str, factor: f
 def _is_off(term: Term, factors: list[float | None]) -> bool:
     """Tell whether an exponential has a factor; a score or a maximum may be held without the softmax scale."""
     known = [factor for factor in factors if factor is not None]
-    return term.op == "exp" and bool(known) and all(abs(factor - 1.0) > 1e-9 for factor in known)
+    return term.op == "exp" and bool(known) and all(abs(factor - 1.0) > EXACT for factor in known)
 
 
 def _inside(evaluation: Evaluation, term: Term) -> Array | None:
@@ -210,7 +219,7 @@ def _inside(evaluation: Evaluation, term: Term) -> Array | None:
 
 def _factor(evaluation: Evaluation, value: Value, wanted: Array) -> float | None:
     try:
-        return ratio(evaluation.inside(evaluation.terms.term(value)), wanted, 1e-7)
+        return ratio(evaluation.inside(evaluation.terms.term(value)), wanted, EXACT)
     except (Unknown, KeyError, AssertionError, ValueError, OverflowError):
         return None
 

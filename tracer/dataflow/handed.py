@@ -1,4 +1,4 @@
-"""Arguments that a kernel, what it calls, or the host code on the way to it hand on in each other's place."""
+"""Arguments that a kernel, what it calls, or the host code on the way to it do not hand on as they are."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from tracer.dataflow.diagnose import Finding
 
 
 def handed_findings(kernel: Kernel) -> list[Finding]:
-    """Return the exchanged arguments of the function that was followed, and of those inlined into it."""
+    """Return what the function that was followed, and those inlined into it, do not hand on as it is."""
     functions = [kernel.lookup.function(kernel.id), *kernel.followed.values()]
     names = {f.usr: ([p.text for p in f.parameters], [p.text for p in f.template]) for f in functions}
     found = []
     for function in functions:
         if function.body is not None:
-            for node, said in exchanged(function.body, names[function.usr][0], names.get):
-                found.append(Finding("swapped", said, None, kernel.location((function.id, node))))
+            for node, said, is_flag in exchanged(function.body, names[function.usr], names.get):
+                if not is_flag:
+                    found.append(Finding("swapped", said, None, kernel.location((function.id, node))))
     return found
 
 
 def handed_on_the_way(source: CppSource, ids: Iterable[str], kernel: str, work: str) -> list[Finding]:
-    """Return the exchanged arguments of host functions, and of what stands between a kernel and its work.
+    """Return what host functions, and what stands between a kernel and its work, do not hand on as it is.
 
     Args:
         source: the C++ side.

@@ -150,6 +150,11 @@ class HostCode:
         factor = self.factor(field)
         return factor.values[1] if factor is not None else None
 
+    @property
+    def is_read(self) -> bool:
+        """Whether any host function on the way assigns members of an object."""
+        return any((self._assigned or {}).values())
+
     def assignment(self, field: str) -> Location | None:
         """Return where the host code assigns a member of the kernel's argument struct; None where it does nowhere."""
         for id, fields in (self._assigned or {}).items():
