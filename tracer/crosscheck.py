@@ -40,6 +40,8 @@ _PASSES = {
     "row sums": BACKWARD,
 }
 _SHOWN = 3  # complaints of the parser
+#: How the parser's complaints about broken syntax begin.
+_BROKEN = ("expected", "extraneous", "unterminated", "version control", "unmatched")
 
 BLIND_SPOTS = (
     "which operand of a tensor-core product is transposed, and how an element of a fragment maps to a thread",
@@ -88,7 +90,7 @@ class Problem:
 
     Attributes:
         kind: ``missing``, ``extra``, ``swapped``, ``different``, ``order``, ``store``, ``mask``, ``lanes``, ``value``,
-            ``bounds``, ``barrier``, ``bound``.
+            ``bounds``, ``barrier``, ``bound``, ``unread``.
         title: of the step that it concerns; empty where it concerns none.
         message: in one line.
         location: where.
@@ -379,7 +381,9 @@ def _analyses(function: KernelFunction, name: str, reference: Counterpart | None
             if assigned is None:
                 message = f"no host function on the way to the kernel gives {unread} a value"
             side.findings.append(Finding("value", message, None, assigned or function.kernel.location))
-        notes = _assumptions(side, kernel.decided) + _not_parsed(function, kernel)
+        unread_notes, broken = _not_parsed(function, kernel)
+        notes = _assumptions(side, kernel.decided) + unread_notes
+        side.findings += broken
         side.findings += handed_on_the_way(function.source, function.host(), function.kernel.id, function.definition.id)
         if side.comparison.match.ok and not side.findings:
             foreign = owner_findings(side.comparison, host)
@@ -390,16 +394,24 @@ def _analyses(function: KernelFunction, name: str, reference: Counterpart | None
         yield Analysis(function, name, side, reference, notes)
 
 
-def _not_parsed(function: KernelFunction, kernel: Kernel) -> list[str]:
-    """Say what the parser did not understand in the files of a kernel: it leaves out the statement around that."""
+def _not_parsed(function: KernelFunction, kernel: Kernel) -> tuple[list[str], list[Finding]]:
+    """Say what the parser did not understand in the files of a kernel: it leaves out the statement around that.
+
+    Returns:
+        Notes on what is perhaps only a library's name, and findings of what is no C++ at all.
+    """
     complaints = function.source.diagnostics
     if not complaints:
-        return []
+        return [], []
     files = {place.file for place in (function.definition.location, function.kernel.location)}
     files |= {kernel.location(value.site).file for value in kernel.values if value.site is not None and value.chain}
     found = [d for d in complaints if d.location.file in files]
+    broken = [d for d in found if d.message.startswith(_BROKEN) and "#pragma" not in d.message]
+    if broken:
+        message = f"the parser cannot read this: {broken[0].message}"
+        return [], [Finding("unread", message, None, broken[0].location)]
     more = [f"and {len(found) - _SHOWN} more that the parser did not understand"] if len(found) > _SHOWN else []
-    return [f"not understood by the parser: {d.message} at {d.location}" for d in found[:_SHOWN]] + more
+    return [f"not understood by the parser: {d.message} at {d.location}" for d in found[:_SHOWN]] + more, []
 
 
 # -- parts of an answer -----------------------------------------------------------------------------------------------

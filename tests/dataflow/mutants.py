@@ -101,6 +101,17 @@ class Subject:
                     found.update({v.number: v for v in partner.values if v.op == "set" and not v.is_view})
         return [found[number] for number in sorted(found)]
 
+    def accumulator(self, symbol: str) -> str:
+        """Return the name of the registers in which the products of a symbol are added up."""
+        products = {value.number for value in self.values(symbol, "matmul")}
+        names = set()
+        for value in self.kernel.values:
+            inner = plain(value) if value.op == "set" and value.storage is not None else value
+            if inner.op == "add" and any(plain(argument).number in products for argument in inner.args):
+                names.add(value.storage.name if value.storage is not None else "")
+        (name,) = names - {""}
+        return name
+
     def cleared(self, symbol: str) -> list[Value]:
         """Return the assignments of zero to the storage that later holds a symbol."""
         steps = self.side.comparison.steps

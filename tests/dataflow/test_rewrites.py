@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.dataflow.mutants import Change, Subject, changed, subject
+from tests.dataflow.mutants import Change, Edit, Subject, changed, subject
 from tests.releases import release
 from tracer.checkout import open_checkout
 from tracer.cpp.tree import walk
 from tracer.crosscheck import check
 from tracer.dataflow.cuda import kernels
-from tracer.dataflow.functions import backward_functions
+from tracer.dataflow.functions import backward_functions, forward_functions
 from tracer.dataflow.ir import Value
 from tracer.dataflow.match import main_loops
 from tracer.dataflow.names import plain
@@ -169,13 +169,43 @@ def stored_without_adding(s: Subject) -> None:
                 s.replace(value.site, f"*({s.child(value.site, 1)}) = {s.child(value.site, 2)}")
 
 
+def cut_to_a_whole_number(s: Subject) -> None:
+    for value in s.values("alpha", "exp"):
+        s.replace(value.site, f"int({s.text(value.site)})")
+
+
+def kept_as_a_whole_number(s: Subject) -> None:
+    for value in s.sets("alpha"):
+        id, node = value.site
+        if node.kind == "variable":
+            assert node.type is not None
+            file = s.files[node.file]
+            start = (s.root / file).read_bytes().rindex(node.type.spelling.encode(), 0, node.start)
+            edit = Edit(file, start, node.start, "int ")
+            s.edits += [edit] if edit not in s.edits else []
+
+
+def handed_to_nobody_knows_what(s: Subject) -> None:
+    loop = main_loops(s.side.comparison.kernel)[-1]
+    s.replace(loop.site, f"{s.text(loop.site)} smooth({s.accumulator('O_i')});")
+
+
+def doubled_by_a_library(s: Subject) -> None:
+    name, loop = s.accumulator("dV"), main_loops(s.side.comparison.kernel)[-1]
+    s.replace(loop.site, f"{s.text(loop.site)} cute::axpby(1.f, {name}, 1.f, {name});")
+
+
 FORWARD_FAULTS: dict[str, tuple[Change, str]] = {
+    "cut to a whole number": (cut_to_a_whole_number, "alpha is cut to a whole number"),
+    "kept as a whole number": (kept_as_a_whole_number, "alpha is cut to a whole number"),
+    "handed to nobody knows what": (handed_to_nobody_knows_what, "is handed to smooth, a function that is not known"),
     "exchanged over twice the distance": (exchanged_over_twice_the_distance, "which leaves some out"),
     "first row for all": (first_row_for_all, "element 0 of"),
     "mask's border one further": (mask_border_one_further, "is not hidden"),
     "rescale skips a column": (rescale_skips_a_column, "leaves elements out"),
 }
 BACKWARD_FAULTS: dict[str, tuple[Change, str]] = {
+    "doubled by a library": (doubled_by_a_library, "dV is 2 times what it should be"),
     "gradient begun anew in each step": (gradient_begun_anew, "each step begins it anew"),
     "stored without adding": (stored_without_adding, "dQ is stored without adding"),
 }
@@ -228,6 +258,25 @@ def test_wrong_row_sums_stay_in_the_check(tmp_path: Path) -> None:
     assert roles == ["backward", "row sums"]
     assert answer.checks[0].ok and not answer.checks[1].ok
     assert answer.checks[1].problems and answer.matched < answer.steps
+
+
+def test_what_is_no_program_does_not_pass(tmp_path: Path) -> None:
+    folder = copy_of("2.5.8", tmp_path / "copy")
+    with Program(open_checkout(str(folder)), cache=False) as program:
+        function = next(iter(forward_functions(program)))
+        kernel = kernels(function.source, function.definition.id)[0]
+        value = next(v for v in kernel.values if v.op == "log" and v.site[1].kind == "call")
+        file = folder / function.source.location(*value.site).file
+        end = value.site[1].end
+    data = file.read_bytes()
+    semicolon = data.index(b";", end)
+    file.write_bytes(data[:semicolon] + data[semicolon + 1 :])
+    with Program(open_checkout(str(folder)), cache=False) as program:
+        answer = check(program, algorithm="forward")
+    problems = [problem for one in answer.checks for problem in one.problems]
+    assert not answer.ok
+    assert any(p.kind == "unread" and p.message.startswith("the parser cannot read this") for p in problems)
+    assert all(p.location is not None for p in problems)
 
 
 def test_a_forward_that_is_gone_is_not_replaced_by_the_backward(tmp_path: Path) -> None:

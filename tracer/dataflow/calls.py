@@ -10,7 +10,7 @@ from tracer.cpp.tree import Class, Node, TypeRef
 from tracer.dataflow.addresses import Address
 from tracer.dataflow.frames import Closure, Frame, Object, Thing, Type
 from tracer.dataflow.ir import Event, Formula, Ref, Site, Storage, Value, conjunction
-from tracer.dataflow.library import CONVERTERS, Meaning, meaning
+from tracer.dataflow.library import CONVERTERS, WHOLE, Meaning, meaning
 from tracer.dataflow.lookup import Callee
 from tracer.dataflow.names import Names, constant_of, plain
 
@@ -166,8 +166,11 @@ class Calls(Names):
 
     def call_closure(self, closure: Closure, arguments: Sequence[Node], site: Site) -> Thing:
         """Follow the body of a lambda."""
+        return self.call_closure_on(closure, [self.thing(argument) for argument in arguments], site)
+
+    def call_closure_on(self, closure: Closure, things: Sequence[Thing], site: Site) -> Thing:
+        """Follow the body of a lambda whose arguments are known."""
         *parameters, body = closure.node.children
-        things = [self.thing(argument) for argument in arguments]
         outer = closure.frame
         frame = Frame(outer.id, outer.template, outer.this, len(self.path))
         frame.scopes = [*closure.scopes, {}]
@@ -344,6 +347,12 @@ class Calls(Names):
         if found is None:
             things = [self.thing(argument) for argument in arguments]
             self.unknown.setdefault(name, site)
+            for thing in things:
+                is_tensor = isinstance(thing, Ref) and thing.storage.number not in self.scalars
+                if is_tensor and thing.storage.space in ("registers", "shared") and not thing.is_indexed:
+                    handed = self.value("call", [self.contents(thing.storage)], site, name)
+                    handed.storage = thing.storage
+                    self.handed_away.append(handed)
             values = [self.as_value(thing, site) for thing in things if isinstance(thing, Ref | Value)]
             if isinstance(base, Ref | Value):
                 values.insert(0, self.as_value(base, site))
@@ -381,6 +390,10 @@ class Calls(Names):
         if not arguments:
             return self.const(0, site)
         thing = self.thing(arguments[0])
+        if WHOLE.fullmatch(name):
+            cut = self.value("convert", [self.as_value(thing, site)], site, name)
+            self.whole.add(cut.number)
+            return cut
         return thing if isinstance(thing, Ref) and not thing.is_indexed else self.as_value(thing, site)
 
     def _library_copy(
@@ -423,6 +436,28 @@ class Calls(Names):
         target = self.thing(arguments[0])
         if isinstance(target, Ref):
             self.write(target, self.value("add", [self.read(target, site), self.evaluated(arguments[1])], site), site)
+        return None
+
+    def _library_transform(
+        self, found: Meaning, name: str, callee: Node, arguments: Sequence[Node], base: Thing, site: Site
+    ) -> Thing:
+        *things, function = [self.thing(argument) for argument in arguments]
+        target = things[-1] if things else None
+        if isinstance(target, Ref) and isinstance(function, Closure):
+            given = [self.fresh(self.as_value(thing, site)) for thing in (things[:-1] or things)]
+            result = self.call_closure_on(function, given, site)
+            changed = result if isinstance(result, Ref | Value) and found.op == "transform" else given[-1]
+            self.write(target, self.as_value(changed, site), site)
+        return None
+
+    def _library_axpby(
+        self, found: Meaning, name: str, callee: Node, arguments: Sequence[Node], base: Thing, site: Site
+    ) -> Thing:
+        a, x, b = [self.evaluated(argument) for argument in arguments[:3]]
+        target = self.thing(arguments[3])
+        if isinstance(target, Ref):
+            products = [self.operation("mul", [a, x], site), self.operation("mul", [b, self.read(target, site)], site)]
+            self.write(target, self.operation("add", products, site), site)
         return None
 
     def _library_fresh(

@@ -46,6 +46,7 @@ class Comparison:
     unjudged: list[str] = field(default_factory=list)
     is_whole: bool = False
     _exact: Terms | None = None
+    _masks: dict[frozenset[str], list[Value]] = field(default_factory=dict)
 
     @property
     def exact(self) -> Terms:
@@ -57,6 +58,12 @@ class Comparison:
 
     def masks(self, flags: Mapping[str, bool]) -> list[Value]:
         """Return the choices that put minus infinity in the place of a score; flags that are not named are off."""
+        key = frozenset(flag for flag, value in flags.items() if value)
+        if key not in self._masks:
+            self._masks[key] = self._find_masks(flags)
+        return self._masks[key]
+
+    def _find_masks(self, flags: Mapping[str, bool]) -> list[Value]:
         found: dict[int, Value] = {}
         waiting = [self.exact.outputs[k] for k in self.match.outputs.values() if k in self.exact.outputs]
         seen: set[int] = set()
@@ -157,8 +164,37 @@ def compare(name: str, graph: Graph, flags: dict[str, bool] | None = None) -> Co
             result.findings.append(Finding("different", "no assignment of the arguments makes the kernel match"))
     result.findings += lane_findings(result)
     if match.ok:
-        result.findings += step_findings(result)
+        result.findings += step_findings(result) + whole_findings(result) + unknown_findings(result)
     return result
+
+
+def unknown_findings(comparison: Comparison) -> list[Finding]:
+    """Return where a tensor that holds a symbol is handed to a function that is not known: it may change it."""
+    kernel = comparison.kernel
+    symbols = {k.number: comparison.steps.symbol(p) for p, k in comparison.match.pairs.values() if p.is_data}
+    found: list[Finding] = []
+    for value in kernel.graph.handed_away:
+        symbol = symbols.get(kernel.term(value.args[0]).number, "")
+        if symbol and value.storage is not None:
+            message = f"{value.storage.name} holds {symbol} and is handed to {value.text}, a function that is not known"
+            place = kernel.graph.location(value.site), kernel.graph.calls(value.chain)
+            found.append(Finding("unread", message, None, *place))
+    return found
+
+
+def whole_findings(comparison: Comparison) -> list[Finding]:
+    """Return where a symbol is cut to a whole number on the way."""
+    kernel, graph = comparison.kernel, comparison.kernel.graph
+    paired = {k.number: p for p, k in comparison.match.pairs.values() if p.is_data and k.op != "input"}
+    found: dict[int, Finding] = {}
+    for number in sorted(graph.whole):
+        value = graph.values[number]
+        p = paired.get(kernel.term(value).number)
+        if p is not None:
+            message = f"{comparison.steps.symbol(p)} is cut to a whole number"
+            location, chain = graph.location(value.site), graph.calls(value.chain)
+            found.setdefault(p.number, Finding("different", message, (p.number, 0), location, chain))
+    return list(found.values())
 
 
 def step_findings(comparison: Comparison) -> list[Finding]:

@@ -103,4 +103,8 @@ class Declarations(Expressions):
             value = self.value("set", [contents], site)
             value.name, value.declared, value.storage = node.text, site, storage
             self.state[storage] = value
+            if self.lookup.is_whole(node.type):
+                self.whole.add(value.number)
+        if self.lookup.is_scalar(node.type):
+            self.scalars.add(storage.number)
         self.frame.bind(node.text, Ref(storage, node.text, site))

@@ -253,7 +253,9 @@ class Expressions(Calls):
                 return self._listed(node, last)
             thing = self.thing(last)
             if node.text != "c" and isinstance(thing, Ref) and (thing.is_indexed or self.lookup.is_scalar(node.type)):
-                return self.read(thing, self.site(node))
+                thing = self.read(thing, self.site(node))
+            if isinstance(thing, Value) and self.lookup.is_whole(node.type):
+                self.whole.add(thing.number)
             return thing
         if not parts:
             return self.const(0, self.site(node))
@@ -286,14 +288,17 @@ class Expressions(Calls):
         return self.indexed(base, node.children[1:], self.site(node))
 
     def _thing_construct(self, node: Node) -> Thing:
-        made = self.construct(node.type, node.text, node.children, self.site(node))
-        if made is not None:
-            return made
+        built = self.construct(node.type, node.text, node.children, self.site(node))
+        if built is not None:
+            return built
         values = [self.thing(child) for child in node.children if child.kind != "list"]
         if len(values) == 1 and isinstance(values[0], Ref) and values[0].is_pointer and len(node.children) == 1:
             return values[0]  # an address as a number
         if len(values) == 1 and len(node.children) == 1 and isinstance(values[0], Ref | Value):
-            return self.value("convert", [self.as_value(values[0], self.site(node))], self.site(node), node.text)
+            made = self.value("convert", [self.as_value(values[0], self.site(node))], self.site(node), node.text)
+            if self.lookup.is_whole(node.type):
+                self.whole.add(made.number)
+            return made
         shape = self.value("shape", (), self.site(node), node.text)
         spelling = node.type.spelling if node.type is not None else ""
         if spelling.startswith(("Stride<", "cute::Stride<")):

@@ -43,6 +43,8 @@ class Graph:
         self.exits: list[tuple[Formula, ...]] = []
         self.chain: tuple[Site, ...] = ()
         self.events: list[Event] = []
+        self.handed_away: list[Value] = []  # what is handed to functions that are not known, which may change it
+        self.whole: set[int] = set()  # the values that are cut to whole numbers, by their numbers
         self.undefined = self.value("undefined")
 
     def location(self, site: Site) -> Location:

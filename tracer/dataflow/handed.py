@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from weakref import WeakKeyDictionary
 
 from tracer.cpp.handed import exchanged
 from tracer.cpp.source import CppSource
+from tracer.cpp.tree import Node
 from tracer.dataflow.cuda import Kernel
 from tracer.dataflow.diagnose import Finding
+
+#: What was found in the functions looked at so far, by their bodies: many kernels have the same ones inlined.
+_KNOWN: WeakKeyDictionary[CppSource, dict[int, tuple[Node, list[tuple[Node, str]]]]] = WeakKeyDictionary()
 
 
 def handed_findings(kernel: Kernel) -> list[Finding]:
     """Return what the function that was followed, and those inlined into it, do not hand on as it is."""
     functions = [kernel.lookup.function(kernel.id), *kernel.followed.values()]
     names = {f.usr: ([p.text for p in f.parameters], [p.text for p in f.template]) for f in functions}
+    known = _KNOWN.setdefault(kernel.source, {})
     found = []
     for function in functions:
         if function.body is not None:
-            for node, said, is_flag in exchanged(function.body, names[function.usr], names.get):
-                if not is_flag:
-                    found.append(Finding("swapped", said, None, kernel.location((function.id, node))))
+            if id(function.body) not in known:
+                here = exchanged(function.body, names[function.usr], names.get)
+                known[id(function.body)] = function.body, [(node, said) for node, said, is_flag in here if not is_flag]
+            for node, said in known[id(function.body)][1]:
+                found.append(Finding("swapped", said, None, kernel.location((function.id, node))))
     return found
 
 

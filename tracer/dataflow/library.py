@@ -33,8 +33,9 @@ class Meaning:
         does: ``view``: the result names the storage of the first argument; ``fresh``: a new storage; ``copy``: the last
             argument gets what the one before holds; ``clear`` and ``fill``; ``product``: the last argument gains the
             matrix product of the two before; ``value``: the operation ``op`` on the arguments; ``atomic add``;
-            ``barrier``, ``fence`` and ``wait``: order of memory accesses; ``nothing``; ``shape``: a number or a layout
-            that no data enters; ``convert``: the argument in another type.
+            ``axpby``: the last argument becomes a x + b y; ``transform``: each element becomes what the last argument,
+            a function, makes of it; ``barrier``, ``fence`` and ``wait``: order of memory accesses; ``nothing``;
+            ``shape``: a number or a layout that no data enters; ``convert``: the argument in another type.
         op: of a ``value``: the operation.
         source: where that is documented.
     """
@@ -77,7 +78,10 @@ TABLE: tuple[Meaning, ...] = (
     Meaning(r"clear", "clear", "", CUTE_ALGORITHM),
     Meaning(r"fill", "fill", "", CUTE_ALGORITHM),
     Meaning(r"gemm", "product", "", CUTE_ALGORITHM),
-    Meaning(r"atomicAdd|red_async\w*", "atomic add", "", CUDA_ATOMIC),
+    Meaning(r"axpby", "axpby", "", CUTE_ALGORITHM),
+    Meaning(r"transform", "transform", "transform", CUTE_ALGORITHM),
+    Meaning(r"for_each", "transform", "for each", CUTE_ALGORITHM),
+    Meaning(r"atomicAdd(?:_system|_block)?|gpuAtomicAdd(?:NoReturn)?|red_async\w*", "atomic add", "", CUDA_ATOMIC),
     # -- memory order
     Meaning(r"__syncthreads|syncthreads", "barrier", "block", CUDA_SYNC),
     Meaning(r"__syncwarp", "barrier", "warp", CUDA_SYNC),
@@ -87,7 +91,8 @@ TABLE: tuple[Meaning, ...] = (
     Meaning(
         r"make_tensor|make_\w*ptr|local_tile|local_partition|partition_[SDABC]|retile_\w+|logical_divide|zipped_divide|"
         r"tiled_divide|recast(?:_ptr)?|data|get|flatten|group_modes|coalesce|domain_offset|begin|__cvta_generic_to_shared|"
-        r"as_position_independent_swizzle_tensor|conditional_return|filter\w*|data_ptr",
+        r"as_position_independent_swizzle_tensor|conditional_return|filter\w*|data_ptr|"
+        r"__ld(?:g|ca|cg|cs|lu|cv)",
         "view", "", CUTE_TENSOR,
     ),  # fmt: skip
     Meaning(
@@ -108,6 +113,9 @@ TABLE: tuple[Meaning, ...] = (
 
 #: Library classes whose call operator converts the element type of what it is given.
 CONVERTERS = re.compile(r"NumericArrayConverter|NumericConverter")
+
+#: Conversions to whole numbers.
+WHOLE = re.compile(r"(?:int|size_t|u?int\d+)(?:_t)?|__(?:float|half|double)2u?(?:int|ll)\w*")
 
 #: PTX instructions in ``asm`` statements, by the beginning of their text: what they do, as in :class:`Meaning`. The
 #: operands are those of the statement in order; a fragment's registers stand for the array that they are elements of.

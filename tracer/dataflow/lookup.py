@@ -14,6 +14,10 @@ _SCALARS = re.compile(
     r"(?:const |volatile )*(?:unsigned |signed )?(?:int|long|long long|short|char|bool|float|double|"
     r"(?:std::)?u?int\d+_t|(?:std::)?size_t|unsigned)(?: const)?"
 )
+_WHOLE = re.compile(
+    r"(?:const |volatile )*(?:unsigned |signed )?(?:int|long|long long|short|char|unsigned|"
+    r"(?:std::)?u?int\d+_t|(?:std::)?size_t)(?: int)?(?: const)?"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -166,6 +170,10 @@ class Lookup:
         return Location(self.tables.files[declaration.file], declaration.line, declaration.column, declaration.end_line)
 
     # -- types and expressions ----------------------------------------------------------------------------------------
+    def is_whole(self, type_: TypeRef | None) -> bool:
+        """Tell whether a type is one of whole numbers."""
+        return type_ is not None and _WHOLE.fullmatch(type_.canonical or type_.spelling) is not None
+
     def is_scalar(self, type_: TypeRef | None) -> bool:
         """Tell whether a type is a number."""
         return (

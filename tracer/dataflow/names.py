@@ -82,6 +82,7 @@ class Names(Graph):
         self.frame = Frame(id, {})
         self.unknown: dict[str, Site] = {}
         self.inlined = 0
+        self.scalars: set[int] = set()  # the storages that are declared as numbers
         self.followed: dict[str, Callee] = {}  # the functions that were inlined, by USR
         self.active: list[str] = []
         self.parameter_names: list[str] = []
