@@ -192,7 +192,7 @@ def handed_to_nobody_knows_what(s: Subject) -> None:
 
 def doubled_by_a_library(s: Subject) -> None:
     name, loop = s.accumulator("dV"), main_loops(s.side.comparison.kernel)[-1]
-    s.replace(loop.site, f"{s.text(loop.site)} cute::axpby(1.f, {name}, 1.f, {name});")
+    s.replace(loop.site, f"{s.text(loop.site)} cute::axpby(0.f, {name}, 2.f, {name});")
 
 
 FORWARD_FAULTS: dict[str, tuple[Change, str]] = {

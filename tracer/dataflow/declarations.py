@@ -42,6 +42,8 @@ class Declarations(Expressions):
             self.bind_new(node, self.undefined, site, space)
             return
         thing = self.thing(init.children[0] if init.kind in ("construct", "list") and init.children else init)
+        if isinstance(thing, Value) and init.kind == "construct" and self.lookup.is_whole(init.type):
+            self.whole.add(thing.number)
         self.bind_variable(node, thing, site)
 
     def initialiser(self, node: Node) -> Node | None:
