@@ -359,9 +359,14 @@ def _row_sums(found: list[Analysis], candidates: list[Analysis]) -> list[Analysi
     """
     readers = [analysis for analysis in found if "D" in analysis.side.comparison.match.inputs]
     matching = [analysis for analysis in candidates if analysis.side.comparison.match.ok]
+    stored = readers[0].side.comparison.match.inputs["D"] if readers else ""
+    for analysis in matching[:1] if readers else ():
+        there = analysis.side.comparison.match.outputs["D"]
+        if there != stored:
+            message = f"D is stored as {there}, but the backward pass reads it as {stored}"
+            analysis.side.findings.append(Finding("store", message, None, analysis.function.definition.location))
     if matching or not readers:
         return matching[:1]
-    stored = readers[0].side.comparison.match.inputs["D"]
     storing = [analysis for analysis in candidates if stored in analysis.side.kernel.outputs]
     likely = sorted(candidates, key=lambda analysis: -analysis.side.comparison.agreeing())
     if not candidates:

@@ -140,7 +140,7 @@ class Subject:
 def subject(version_root: Path, role: str, scratch: Path) -> Iterator[Subject]:
     """Open a release's kernel of a role, read through one of its CUDA files only, which is faster."""
     with Program(open_checkout(str(version_root))) as program:
-        find = backward_functions if role == "backward" else forward_functions
+        find = backward_functions if role in ("backward", "row sums") else forward_functions
         function = next(f for f in find(program) if f.role == role)
         extension = program.attention_extension()
         assert extension is not None
@@ -152,7 +152,7 @@ def subject(version_root: Path, role: str, scratch: Path) -> Iterator[Subject]:
 
 def _small(program: Program, extension: Extension, function: KernelFunction) -> Extension:
     sources = [s for s in extension.sources if not s.endswith(".cu")][:1]
-    role = {"backward": "bwd", "split": "split"}.get(function.role, "fwd")
+    role = {"backward": "bwd", "row sums": "bwd", "split": "split"}.get(function.role, "fwd")
     kernel_file = function.kernel.location.file
     for source in extension.sources:
         if source.endswith(".cu") and role in source:

@@ -121,6 +121,17 @@ def offset_one_tile_on(symbol: str) -> Change:
     return change
 
 
+def rows_left_out(symbol: str) -> Change:
+    """The offset of a tile is that of the first."""
+
+    def change(s: Subject) -> None:
+        for access in accesses(s, symbol):
+            for product in products_with_rows(s, access):
+                s.replace(product.site, "0")
+
+    return change
+
+
 NO_ROW = "a place that is no row of it"
 FAULTS: dict[str, tuple[str, str, Change, str]] = {
     "Q of another tile": ("2.8.3", "forward", coordinate_one_off("Q"), "Q is read from row 64, while tile 0"),
@@ -157,6 +168,13 @@ FAULTS: dict[str, tuple[str, str, Change, str]] = {
         offset_one_tile_on("dV"),
         "dV is written to row 32, while tile 0",
     ),
+    "row sums: O of the first tile": ("2.8.3", "row sums", rows_left_out("O"), "is read from row 0, while tile 2"),
+    "row sums: dO of another tile": (
+        "2.8.3",
+        "row sums",
+        offset_one_tile_on("dO"),
+        "is read from row 64, while tile 0",
+    ),
     "backward: dK with another stride": ("2.8.3", "backward", rows_one_apart("dK"), NO_ROW),
 }
 
@@ -173,11 +191,22 @@ def test_a_tile_out_of_place_is_caught(name: str, subjects: Callable[[str, str],
 
 
 #: Of each kernel, the tensors whose tiles the algorithm reads and writes: every one of them must have been looked at.
-SYMBOLS = {"forward": {"Q", "K", "V", "O", "L"}, "backward": {"Q", "K", "V", "dO", "L", "D", "dQ", "dK", "dV"}}
+SYMBOLS = {
+    "forward": {"Q", "K", "V", "O", "L"},
+    "row sums": {"O", "dO", "D"},
+    "backward": {"Q", "K", "V", "dO", "L", "D", "dQ", "dK", "dV"},
+}
 
 
 @pytest.mark.parametrize(
-    ("version", "role"), [("2.8.3", "forward"), ("2.8.3", "backward"), ("2.0.0.post1", "forward"), ("2.8.3", "split")]
+    ("version", "role"),
+    [
+        ("2.8.3", "forward"),
+        ("2.8.3", "backward"),
+        ("2.0.0.post1", "forward"),
+        ("2.8.3", "split"),
+        ("2.8.3", "row sums"),
+    ],
 )
 def test_every_tensor_is_looked_at(version: str, role: str, subjects: Callable[[str, str], Subject]) -> None:
     comparison = subjects(version, role).side.comparison

@@ -106,9 +106,11 @@ class _Coverage:
         self.accesses, self.unseen = accesses_of(comparison, self.loops)
 
     def findings(self) -> list[Finding]:
-        if not {"Q", "K"} <= self.comparison.match.inputs.keys():
-            return []  # a listing without tiles of keys: parts put together, or sums of rows
         finder = RoleFinder(self.comparison, self.loops)
+        if "D" in self.comparison.match.outputs:
+            return self._findings_of_row_sums(finder)
+        if not {"Q", "K"} <= self.comparison.match.inputs.keys():
+            return []  # a listing without tiles of keys: parts put together
         try:
             roles = finder.roles()
         except NotTold as missing:
@@ -131,6 +133,23 @@ class _Coverage:
                 break
         for symbol, reason in self.unseen.items():
             self.unjudged[f"where the tiles of {symbol} lie is not judged: {reason}"] = None
+        return list(self.found.values())
+
+    def _findings_of_row_sums(self, finder: RoleFinder) -> list[Finding]:
+        """Return the tiles out of place in a kernel that works on one tile of rows, without a loop over tiles."""
+        roles = finder.rows_only("O")
+        if not roles.rows or not roles.tile:
+            self.unjudged["where its tiles lie is not judged: it does not cut them out of a layout"] = None
+            return []
+        assert isinstance(self.graph, Kernel)
+        numbers = _Leaves(roles, finder.base)
+        tiles = Tiles(self.graph, self.accesses, (), numbers, roles, (), alike=True)
+        for tile in (0, 2):
+            numbers.leaves = {roles.rows: 64, roles.tile: tile, roles.queries: 1000}
+            tiles.begin()
+            tiles.end()
+            for finding in (*tiles.findings((), tile, (64, 64), 0), *tiles.argument_findings()):
+                self.found.setdefault("bounds", finding)
         return list(self.found.values())
 
     def _free(self, finder: RoleFinder) -> Iterator[Configuration]:

@@ -120,6 +120,15 @@ class RoleFinder:
         lengths = (other, length) if along_rows else (length, other)
         return Roles(rows, columns, tile, *lengths, *split, along_rows, divisors)
 
+    def rows_only(self, symbol: str) -> Roles:
+        """Return what the leaves are of a kernel that works on one tile of the rows of a symbol."""
+        storage = self.graph.inputs.get(self.comparison.match.inputs.get(symbol, ""))
+        rows = _extent(storage) if storage is not None else ""
+        chosen = (_name(c[0]) for _, c, _ in (storage.tiles if storage is not None else ()) if c and c[0] is not None)
+        tile = next(chosen, "") or self._multiplied_with(rows)
+        length = self._length_across({rows, tile})
+        return Roles(rows, "", tile, "", length, "", "", False, self._divisors())
+
     def configurations(self, roles: Roles) -> Iterator[Configuration]:
         """Yield what to look at: the match's flags, each further one that makes the mask causal, and even lengths."""
         found = [Configuration(self.base, False, False)]
@@ -173,14 +182,20 @@ class RoleFinder:
         return {leaf for mask in self.comparison.masks(flags) for leaf in self.mask_leaves(mask, flags)}
 
     def _multiplied_with(self, extent: str) -> str:
-        """Return the argument of the kernel's function that is multiplied with an extent: the number of its tile."""
+        """Return what is multiplied with an extent and so is the number of its tile.
+
+        An argument of the kernel's function; else the number of the thread block.
+        """
+        blocks = []
         for value in self.graph.values:
             if value.op == "mul" and len(value.args) == 2:
                 names = [plain(argument) for argument in value.args]
                 for one, other in (names, names[::-1]):
                     if one.text == extent and other.op == "input" and "." not in other.text:
                         return other.text
-        return ""
+                    if one.text == extent and other.op == "symbol" and other.text.startswith("blockIdx."):
+                        blocks.append(other.text)
+        return blocks[0] if blocks else ""
 
     def _length_across(self, known: set[str]) -> str:
         """Return the length that lets a thread block leave before it has done anything; empty where none does."""

@@ -87,6 +87,8 @@ class Tiles:
         numbers: Numbers,
         roles: Roles,
         bounds: Iterable[str],
+        *,
+        alike: bool = False,
     ) -> None:
         """Prepare.
 
@@ -97,8 +99,9 @@ class Tiles:
             numbers: what the loops are counted through with; its leaves and counters are used as they are.
             roles: what the leaves are.
             bounds: leaves that the loops begin and end with, which keep the values that ``numbers`` gives them.
+            alike: take all tensors to have the same strides.
         """
-        self.kernel, self.accesses, self.loops, self.roles = kernel, accesses, loops, roles
+        self.kernel, self.accesses, self.loops, self.roles, self.alike = kernel, accesses, loops, roles, alike
         self.places = _Places(numbers, frozenset(bounds), frozenset(kernel.parameter_names), roles.divisors)
         self.unseen: dict[str, str] = {}
         self._known: dict[int, tuple[Access, dict[str, Offset]]] = {}  # by argument of the kernel
@@ -166,7 +169,7 @@ class Tiles:
         assert address.rows is not None
         # A size that is a template's argument may be an argument of the kernel too, under another name.
         self.places.are_equal = False
-        self.places.are_equal = not self._is_passed(address.rows)
+        self.places.are_equal = self.alike or not self._is_passed(address.rows)
         place = sum(self._step(step) for step in address.steps)
         for walk, behind in address.walks:
             total = self._totals[walk, self.places.are_equal]
@@ -266,7 +269,10 @@ class Tiles:
                 where = f"row {place // stride}"
             else:
                 where = "a place that is no row of it (an offset does not fit the tensor's strides)"
-            message = f"{access.symbol} is {'written to' if access.is_store else 'read from'} {where}, {what}"
+            storage = access.value.storage
+            # D is a sum of products: which factor is O and which is dO is not told by what is computed.
+            name = storage.name if self.alike and storage is not None else access.symbol
+            message = f"{name} is {'written to' if access.is_store else 'read from'} {where}, {what}"
             graph = self.kernel
             yield Finding("bounds", message, None, graph.location(access.value.site), graph.calls(access.value.chain))
 
