@@ -40,6 +40,7 @@ class Kernel(Declarations):
         self.known = dict(flags or {})
         self.decided = dict(self.known)
         self._leaving: list[tuple[int, list[tuple[Formula, State]]]] = []
+        self._switches: list[int] = [0]  # how many are open, in each loop that is open
         self._follow()
 
     def _follow(self) -> None:
@@ -112,7 +113,7 @@ class Kernel(Declarations):
         return True
 
     def _statement_break(self, node: Node) -> bool:
-        if self.open_loops:
+        if self.open_loops and not self._switches[-1]:
             loop = self.open_loops[-1]
             counters = {storage: self.state[storage] for storage, *_ in loop.counters}
             loop.breaks.append((self.path[len(loop.guards) :], counters))
@@ -130,8 +131,10 @@ class Kernel(Declarations):
 
     def _statement_switch(self, node: Node) -> bool:
         self.evaluated(node.children[0])
+        self._switches[-1] += 1  # a break in it leaves it, and no loop
         for child in node.children[1:]:
             self.statement(child)
+        self._switches[-1] -= 1
         return False
 
     def _statement_case(self, node: Node) -> bool:
@@ -187,7 +190,9 @@ class Kernel(Declarations):
             states: list[tuple[Formula, State]] = []
             before = self.state.copy()
             self._leaving.append((entry, states))
+            self._switches.append(0)
             left = self.statement(body)
+            self._switches.pop()
             self._leaving.pop()
             for formula, state in reversed(states):
                 self.state = state if left else self._merged(formula, state, before)

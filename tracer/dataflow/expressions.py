@@ -11,7 +11,7 @@ from tracer.dataflow.addresses import UNKNOWN, Address, Step
 from tracer.dataflow.calls import Calls
 from tracer.dataflow.frames import Closure, Frame, Object, Thing
 from tracer.dataflow.ir import Event, Formula, Ref, Site, Value, decided, flags_of
-from tracer.dataflow.library import instruction, meaning
+from tracer.dataflow.library import CONSTANTS, instruction, meaning
 from tracer.dataflow.names import COUNTING, OPERATORS, constant_of, plain
 
 
@@ -59,6 +59,8 @@ class Expressions(Calls):
                 result = self.thing(constant)
                 self.frame = saved
                 return result
+        if node.text in CONSTANTS:
+            return self.const(CONSTANTS[node.text], self.site(node))
         return self.value("param", (), self.site(node), node.text)
 
     def _thing_this(self, node: Node) -> Thing:

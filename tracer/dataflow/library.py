@@ -65,7 +65,7 @@ TABLE: tuple[Meaning, ...] = (
     Meaning(r"sqrtf?", "value", "sqrt", CUDA_MATH),
     Meaning(r"isnan", "value", "isnan", CXX),
     Meaning(r"ceil_div|round_up", "value", "ceil_div", CUTE_LAYOUT),
-    Meaning(r"__builtin_(?:huge_val|inf)f?", "value", "infinity", CXX),
+    Meaning(r"__builtin_(?:huge_val|inf)f?|infinity", "value", "infinity", CXX),
     # -- lanes
     Meaning(r"__shfl_(?:xor|down|up)_sync", "value", "lane", CUDA_WARP),
     Meaning(r"__shfl_sync", "value", "broadcast", CUDA_WARP),
@@ -113,6 +113,14 @@ TABLE: tuple[Meaning, ...] = (
 
 #: Library classes whose call operator converts the element type of what it is given.
 CONVERTERS = re.compile(r"NumericArrayConverter|NumericConverter")
+
+#: Macros of CUDA and of the C library for numbers, where they are not replaced by what they stand for.
+CONSTANTS = {
+    "CUDART_INF_F": float("inf"),
+    "CUDART_INF": float("inf"),
+    "INFINITY": float("inf"),
+    "HUGE_VALF": float("inf"),
+}
 
 #: Conversions to whole numbers.
 WHOLE = re.compile(r"(?:int|size_t|u?int\d+)(?:_t)?|__(?:float|half|double)2u?(?:int|ll)\w*")
