@@ -45,13 +45,13 @@ _BROKEN = ("expected", "extraneous", "unterminated", "version control", "unmatch
 
 BLIND_SPOTS = (
     "which operand of a tensor-core product is transposed, and how an element of a fragment maps to a thread",
-    "rounding: conversions between element types vanish",
-    "addresses: strides, batch and head offsets, paged and rotated keys",
-    "barriers between tensors in the same bytes; store predicates that are wrong but present",
-    "bounds of local windows",
-    "which of the caller's tensors a pointer is; what is stored for rows without any key",
+    "rounding: conversions between floating-point types vanish",
+    "places inside of a tile, paged and rotated keys, and how lengths of unequal sequences are read",
+    "barriers between tensors in the same bytes",
+    "bounds of local windows; masks of the backward pass",
+    "which of the caller's tensors the host hands to its own functions; what is stored for rows without any key",
     "what a feature that is assumed off does (dropout, ALiBi, softcap): listed as an assumption",
-    "whether the host allocates what the kernel writes, and launches the grid that the kernel expects",
+    "whether the host allocates what the kernel writes, and launches the blocks that the kernel expects",
 )
 
 
