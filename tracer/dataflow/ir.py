@@ -46,11 +46,13 @@ class Value:
             predicate of a store into an element.
         guards: of a ``set`` of an output: the formulas under which it is reached.
         address: of an ``element`` and of a ``set`` in global memory: where that is; None elsewhere.
+        indices: of an ``element`` and of a ``set``: what chooses the part, dimension by dimension; None where a whole
+            dimension is kept.
     """
 
     __slots__ = (
-        "address", "args", "chain", "condition", "constant", "declared", "forward", "guards", "is_view", "loop",
-        "loops", "name", "number", "op", "site", "storage", "text",
+        "address", "args", "chain", "condition", "constant", "declared", "forward", "guards", "indices", "is_view",
+        "loop", "loops", "name", "number", "op", "site", "storage", "text",
     )  # fmt: skip
 
     def __init__(self, number: int, op: str, args: Iterable[Value] = ()) -> None:
@@ -70,6 +72,7 @@ class Value:
         self.is_view = False
         self.guards: tuple[Formula, ...] = ()
         self.address: Address | None = None
+        self.indices: tuple[Value | None, ...] = ()
         self.loops: frozenset[int] = frozenset()
         for argument in self.args:
             if argument.loops:
