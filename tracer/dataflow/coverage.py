@@ -98,6 +98,7 @@ class _Coverage:
         self.unjudged: dict[str, None] = {}
         self._known_places: dict[tuple[object, ...], list[Place]] = {}
         self.accesses, self.unseen = accesses_of(comparison, self.loops)
+        self.uncopied: dict[str, str] = {}
 
     def findings(self) -> list[Finding]:
         if not {"Q", "K"} <= self.comparison.match.inputs.keys():
@@ -125,6 +126,8 @@ class _Coverage:
                 break
         for symbol, reason in self.unseen.items():
             self.unjudged[f"where the tiles of {symbol} lie is not judged: {reason}"] = None
+        for symbol, reason in self.uncopied.items():
+            self.unjudged[f"which rows of {symbol} are copied is not judged: a predicate depends on {reason}"] = None
         return list(self.found.values())
 
     def _free(self, finder: RoleFinder) -> Iterator[Configuration]:
@@ -150,6 +153,7 @@ class _Coverage:
                     if self.found:
                         return
         self.unseen.update(tiles.unseen)
+        self.uncopied.update(tiles.predicates.unseen)
         for finding in tiles.argument_findings():
             self.found.setdefault("bounds", finding)
 
@@ -164,7 +168,7 @@ class _Coverage:
                 continue
             has_left = False
             visited: list[tuple[int, Loop]] = []
-            tiles.begin()
+            tiles.begin((setup.rows, setup.columns), (setup.queries, setup.keys))
             for loop in self.loops:
                 counter = _tile_counter(loop)
                 for _ in numbers.steps(loop, _MOST_STEPS):
@@ -175,7 +179,7 @@ class _Coverage:
                         self._look_at_masks(numbers, masks, setup, (tile, number), loop)
             tiles.end()
             numbers_visited = [number for number, _ in visited]
-            misplaced += tiles.findings(numbers_visited, tile, (setup.rows, setup.columns), setup.visits)
+            misplaced += tiles.findings(numbers_visited, tile, setup.visits)
             everything += visited
         if has_left:
             if any(True for _ in setup.needed(tile)):

@@ -31,7 +31,7 @@ class Value:
             ``convert``, ``phi``, ``select``, ``undefined``, ``opaque``, ``reduce``, ``lane``, ``matmul``, or an
             arithmetic operation, comparison or function by its name.
         args: the operands.
-        text: the name, for the operations that have one.
+        text: the name, for the operations that have one; of an ``element`` that is a coordinate, which of them.
         constant: of a ``const``.
         condition: of a ``select``: its first operand is taken where this holds.
         site: where it stands.
@@ -98,9 +98,12 @@ class Storage:
         tiles: the tiles cut out of it: (extents, coordinates), as values.
         is_raw: it is an array of bytes that tensors are laid into.
         is_moving: a pointer into it moves from step to step, as in double buffering.
+        is_identity: its elements are their own coordinates.
     """
 
-    __slots__ = ("declared", "is_moving", "is_raw", "loaded_in", "name", "number", "parts", "space", "tiles")
+    __slots__ = (
+        "declared", "is_identity", "is_moving", "is_raw", "loaded_in", "name", "number", "parts", "space", "tiles",
+    )  # fmt: skip
 
     def __init__(self, number: int, name: str, declared: Site, space: str) -> None:
         """Make a storage; :meth:`Graph.store` does, and numbers it and gives it contents."""
@@ -110,6 +113,7 @@ class Storage:
         self.tiles: list[tuple[tuple[Value, ...], tuple[Value | None, ...], Site]] = []
         self.is_raw = False
         self.is_moving = False
+        self.is_identity = False
 
 
 class Ref:

@@ -16,6 +16,7 @@ from tracer.dataflow.diagnose import Finding
 from tracer.dataflow.ir import Formula, Loop, Value, flags_of, tests_of
 from tracer.dataflow.names import plain
 from tracer.dataflow.numbers import Condition, Numbers, Unseen
+from tracer.dataflow.predicates import Predicates, Seen
 from tracer.dataflow.roles import Roles
 from tracer.records import dataclass
 
@@ -100,17 +101,28 @@ class Tiles:
         """
         self.kernel, self.accesses, self.loops, self.roles = kernel, accesses, loops, roles
         self.places = _Places(numbers, frozenset(bounds), frozenset(kernel.parameter_names), roles.divisors)
+        known = frozenset(bounds) | roles.known
+        self.predicates = Predicates(kernel, accesses, numbers, known, is_backward=roles.along_rows)
         self.unseen: dict[str, str] = {}
         self._known: dict[int, tuple[Access, dict[str, Offset]]] = {}  # by argument of the kernel
+        self.sizes = (0, 0)
         self.walks = {walk for access in accesses for walk, _ in access.address.walks}
         self._totals: dict[tuple[Walk, bool], int | None] = {}  # None where it is not known any more
         self._found: list[tuple[Access, int | None, int, int]] = []
+        self._copied: list[tuple[Access, int | None, Seen]] = []
 
     # -- while the loops are counted through --------------------------------------------------------------------------
-    def begin(self) -> None:
-        """Begin with one tile, before the loops."""
+    def begin(self, sizes: tuple[int, int], lengths: tuple[int, int]) -> None:
+        """Begin with one tile, before the loops.
+
+        Args:
+            sizes: rows of a tile along the queries, and along the keys.
+            lengths: of the queries, and of the keys.
+        """
+        self.sizes = sizes
+        self.predicates.begin(sizes, lengths)
         self._totals = {(walk, are_equal): 0 for walk in self.walks for are_equal in (False, True)}
-        self._found = []
+        self._found, self._copied = [], []
         self._ask(None, None, (a for a in self.accesses if a.loop is None and a.is_before))
 
     def step(self, loop: Loop, position: int) -> None:
@@ -133,6 +145,9 @@ class Tiles:
         for access in accesses:
             if access.symbol in self.unseen or not self._happens(access.guards):
                 continue
+            seen = self.predicates.ask(access)
+            if seen is not None:
+                self._copied.append((access, position, seen))
             # Only the loops depend on which range of the keys it is; for what they do not go over, take the first.
             self.places.part = "" if self._is_along(access) else self.roles.part
             try:
@@ -219,7 +234,8 @@ class Tiles:
         return stride
 
     def argument_findings(self) -> Iterator[Finding]:
-        """Yield the tensors whose batch or head is not that of the others."""
+        """Yield the tensors whose batch or head is not that of the others, or of which other columns are copied."""
+        yield from self.predicates.column_findings()
         names = {name for _, offsets in self._known.values() for name, offset in offsets.items() if offset.elements}
         for name in sorted(names):
             rows = [(access, offsets[name]) for access, offsets in self._known.values() if name in offsets]
@@ -240,17 +256,16 @@ class Tiles:
                 yield Finding("bounds", f"where {access.symbol} lies {what}", None, location, chain)
 
     # -- judging ------------------------------------------------------------------------------------------------------
-    def findings(self, visited: Sequence[int], tile: int, sizes: tuple[int, int], visits: int) -> Iterator[Finding]:
-        """Yield what is read or written elsewhere than where it should be.
+    def findings(self, visited: Sequence[int], tile: int, visits: int) -> Iterator[Finding]:
+        """Yield what is read or written elsewhere than where it should be, or not as far as it should be.
 
         Args:
             visited: the tiles that the loops went over.
             tile: the tile of the thread block.
-            sizes: rows of a tile along the queries, and along the keys.
             visits: how many tiles there are for the loops.
         """
         for access, position, place, stride in self._found:
-            size = sizes[access.is_along_keys]
+            size = self.sizes[access.is_along_keys]
             wanted = self._wanted(access, position, visited, tile)
             if wanted is None:
                 # Behind the last step, one tile too many may be read, but only one that there is.
@@ -269,6 +284,10 @@ class Tiles:
             message = f"{access.symbol} is {'written to' if access.is_store else 'read from'} {where}, {what}"
             graph = self.kernel
             yield Finding("bounds", message, None, graph.location(access.value.site), graph.calls(access.value.chain))
+        for access, position, seen in self._copied:
+            wanted = self._wanted(access, position, visited, tile)
+            if wanted is not None:
+                yield from self.predicates.row_findings(access, seen, wanted)
 
     def _wanted(self, access: Access, position: int | None, visited: Sequence[int], tile: int) -> int | None:
         """Return the number of the tile that an access should be of; None where that is not known."""
