@@ -20,6 +20,7 @@ from tracer.dataflow.ir import Loop, Site, Storage, Value
 from tracer.dataflow.match import main_loops
 from tracer.dataflow.names import plain
 from tracer.dataflow.numbers import Numbers, Unseen
+from tracer.dataflow.predicates import Copies, Predicates, flag_findings
 from tracer.dataflow.roles import Configuration, NotTold, RoleFinder, Roles
 from tracer.dataflow.tiles import Tiles, accesses_of, free_flags
 from tracer.records import dataclass
@@ -98,7 +99,9 @@ class _Coverage:
         self.unjudged: dict[str, None] = {}
         self._known_places: dict[tuple[object, ...], list[Place]] = {}
         self.accesses, self.unseen = accesses_of(comparison, self.loops)
+        self.asked: Predicates | None = None
         self.uncopied: dict[str, str] = {}
+        self._known_copies: Copies | None = None
 
     def findings(self) -> list[Finding]:
         if not {"Q", "K"} <= self.comparison.match.inputs.keys():
@@ -124,6 +127,8 @@ class _Coverage:
                 self.unjudged[f"which tiles it visits {what} is not judged: an index depends on {unseen}"] = None
             if self.found:
                 break
+        for finding in flag_findings(self.graph, self.accesses):
+            self.found.setdefault("bounds", finding)
         for symbol, reason in self.unseen.items():
             self.unjudged[f"where the tiles of {symbol} lie is not judged: {reason}"] = None
         for symbol, reason in self.uncopied.items():
@@ -142,7 +147,10 @@ class _Coverage:
         masks = self.comparison.masks(configuration.flags)
         numbers = _Leaves(roles, configuration.flags)
         assert isinstance(self.graph, Kernel)
-        tiles, idle = [Tiles(self.graph, found, self.loops, numbers, roles, bounds) for found in (self.accesses, ())]
+        predicates = self.asked = Predicates(self._copies(roles, bounds), numbers, self.asked)
+        tiles, idle = [
+            Tiles(self.graph, found, self.loops, numbers, roles, bounds, predicates) for found in (self.accesses, ())
+        ]
         for rows, columns in _TILES[-1:] if roles.part else _TILES:  # ranges of keys multiply the work
             for number, (queries, keys) in enumerate(_EQUAL_LENGTHS if configuration.only_equal else _LENGTHS):
                 setup = _Setup(rows, columns, queries, keys, configuration.is_causal, roles.along_rows)
@@ -156,6 +164,13 @@ class _Coverage:
         self.uncopied.update(tiles.predicates.unseen)
         for finding in tiles.argument_findings():
             self.found.setdefault("bounds", finding)
+
+    def _copies(self, roles: Roles, bounds: set[str]) -> Copies:
+        if self._known_copies is None:
+            flags, known = self.comparison.match.flags, roles.known | bounds
+            copies = Copies(self.graph, self.accesses, flags, known, is_backward=roles.along_rows)
+            self._known_copies = copies
+        return self._known_copies
 
     # -- one tile of one problem --------------------------------------------------------------------------------------
     def _walk(self, numbers: _Leaves, masks: list[Value], tiles: Tiles, setup: _Setup, tile: int) -> None:

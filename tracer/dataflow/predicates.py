@@ -8,12 +8,13 @@ gives, against the length that is left. Here that is asked for rows and columns 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from tracer.dataflow.diagnose import Finding
 from tracer.dataflow.graph import Graph
-from tracer.dataflow.ir import Loop, Storage, Value
+from tracer.dataflow.ir import Formula, Loop, Storage, Value, flags_of, tests_of
 from tracer.dataflow.names import plain
 from tracer.dataflow.numbers import Condition, Numbers, Unseen
 from tracer.dataflow.roles import live_leaves
@@ -22,7 +23,6 @@ from tracer.records import dataclass
 if TYPE_CHECKING:
     from tracer.dataflow.tiles import Access
 
-_Key: TypeAlias = tuple[int, Storage]
 #: How far the pieces that one thread copies are apart, in rows and in columns, and how many there are along a row.
 _ROWS, _COLUMNS, _PIECES = 16, 32, 3
 _WIDTH = _COLUMNS * _PIECES
@@ -45,12 +45,10 @@ class _Put:
     Attributes:
         value: the assignment.
         pieces: which piece along the rows and along the columns; None for all of them.
-        conditions: when it happens.
     """
 
     value: Value
     pieces: tuple[Value | None, Value | None]
-    conditions: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,100 +81,139 @@ class Seen:
     moved: bool = False
 
 
-class Predicates:
-    """The predicates of one kernel's accesses under some flags."""
+class Copies:
+    """The copies of tiles in one kernel, whatever its flags are.
+
+    Attributes:
+        graph: the kernel.
+        widths: the leaves that a column is compared with, each with a number of its own.
+        is_backward: its products are those of the backward.
+        by_number: the copies, by the number of the access's value.
+    """
 
     def __init__(
-        self, graph: Graph, accesses: Sequence[Access], numbers: Numbers, known: frozenset[str], *, is_backward: bool
+        self, graph: Graph, accesses: Sequence[Access], flags: Mapping[str, bool], known: Set[str], *, is_backward: bool
     ) -> None:
-        """Prepare; the counters and leaves of ``numbers`` are used as they are, ``known`` are leaves that it gives."""
+        """Find them.
+
+        Args:
+            graph: the kernel.
+            accesses: its loads and stores of tiles.
+            flags: compile-time flags of the match.
+            known: leaves that are no width.
+            is_backward: its products are those of the backward.
+        """
         self.graph, self.is_backward = graph, is_backward
-        self.widths = _widths(graph.values, numbers.flags, known) if accesses else {}
-        self.numbers = _Pieces(numbers, self.widths)
+        self.widths = _widths(graph.values, flags, known)
+        self.by_number = _copies(graph.values, {access.value.number: access for access in accesses})
+
+
+def _copies(values: Sequence[Value], wanted: Mapping[int, Access]) -> dict[int, _Copy]:
+    """Return the copies of accesses, by the number of the access's value."""
+    puts: dict[int, Value] = {}
+    clears: dict[Storage, list[Value]] = {}
+    for value in values:
+        if value.op != "set" or value.is_view or value.storage is None:
+            continue
+        inner = _copied(value)
+        if inner.op == "element" and value.number in wanted:
+            puts[value.number] = value
+        elif inner.op == "element" and inner.number in wanted:
+            puts[inner.number] = value
+        elif inner.op == "const" and inner.constant == 0:
+            clears.setdefault(value.storage, []).append(value)
+    found: dict[int, _Copy] = {}
+    for number, put in puts.items():
+        target, source = _pieces(put), _pieces(_copied(put))
+        if target is None or source is None or any(p is None or plain(p).op != "index" for p in target):
+            continue
+        rows, columns = source
+        if rows is None or columns is None:
+            continue
+        assert put.storage is not None
+        loop, zeros = wanted[number].loop, clears.get(put.storage, [])
+        if loop is not None:
+            zeros = [zero for zero in zeros if loop.first <= zero.number < loop.last]
+        cleared = [_Put(zero, pieces) for zero in zeros if (pieces := _pieces(zero)) is not None]
+        found[number] = _Copy(_Put(put, target), (rows, columns), tuple(cleared))
+    return found
+
+
+def _copied(value: Value) -> Value:
+    """Return what an assignment copies."""
+    inner = value.args[0]
+    while inner.op in ("copy", "convert"):
+        inner = inner.args[0]
+    return inner
+
+
+class Predicates:
+    """The predicates of one kernel's copies under some flags."""
+
+    def __init__(self, copies: Copies, numbers: Numbers, before: Predicates | None = None) -> None:
+        """Prepare.
+
+        Args:
+            copies: of the kernel.
+            numbers: what the loops are counted through with; its leaves and counters are used as they are.
+            before: those under other flags; what was asked then is not asked again.
+        """
+        self.copies, self.graph, self.widths = copies, copies.graph, copies.widths
+        self.numbers = _Pieces(numbers, copies.widths)
+        self.asked: set[tuple[int, bool]] = set() if before is None else before.asked
         self.unseen: dict[str, str] = {}
-        self.columns: dict[int, tuple[Access, dict[int, tuple[bool, bool]]]] = {}
-        self._copies = self._found(accesses)
+        self.columns: dict[int, tuple[Access, dict[int, tuple[bool, bool]]]] = {} if before is None else before.columns
         self.sizes = self.lengths = (0, 0)
-
-    # -- finding ------------------------------------------------------------------------------------------------------
-    def _found(self, accesses: Sequence[Access]) -> dict[int, _Copy]:
-        """Return the copies of accesses, by the number of the access's value."""
-        wanted = {access.value.number: access for access in accesses}
-        puts: dict[int, Value] = {}
-        clears: dict[Storage, list[Value]] = {}
-        for value in self.graph.values if wanted else ():
-            if value.op != "set" or value.is_view or value.storage is None:
-                continue
-            inner = value.args[0]
-            while inner.op in ("copy", "convert"):
-                inner = inner.args[0]
-            if inner.op == "element" and value.number in wanted:
-                puts[value.number] = value
-            elif inner.op == "element" and inner.number in wanted:
-                puts[inner.number] = value
-            elif inner.op == "const" and inner.constant == 0:
-                clears.setdefault(value.storage, []).append(value)
-        found: dict[int, _Copy] = {}
-        for number, put in puts.items():
-            loop, zeros = wanted[number].loop, clears.get(put.storage, []) if put.storage is not None else []
-            if loop is not None:
-                zeros = [zero for zero in zeros if loop.first <= zero.number < loop.last]
-            copy = self._copy(put, zeros)
-            if copy is not None:
-                found[number] = copy
-        return found
-
-    def _copy(self, value: Value, clears: Sequence[Value]) -> _Copy | None:
-        source = value.args[0]
-        while source.op in ("copy", "convert"):
-            source = source.args[0]
-        target = _pieces(value)
-        taken = _pieces(source)
-        if target is None or taken is None:
-            return None
-        rows, columns = taken
-        if rows is None or columns is None or any(p is None or plain(p).op != "index" for p in target):
-            return None
-        put = _Put(value, target, self._conditions(value))
-        zeros = [_Put(zero, p, self._conditions(zero)) for zero in clears if (p := _pieces(zero)) is not None]
-        return _Copy(put, (rows, columns), tuple(zeros))
-
-    def _conditions(self, value: Value) -> tuple[Condition, ...]:
-        try:
-            return tuple([self.numbers.condition(formula) for formula in value.guards])
-        except Unset:
-            return (_unset,)
+        self._compiled: dict[Formula, Condition] = {}
+        self._conditions: dict[int, list[Callable[[], bool]] | None] = {}
+        self._same: dict[Callable[[], bool], bool] = {}
 
     # -- asking -------------------------------------------------------------------------------------------------------
     def begin(self, sizes: tuple[int, int], lengths: tuple[int, int]) -> None:
         """Begin with a problem: rows of a tile, and lengths, along the queries and along the keys."""
         self.sizes, self.lengths = sizes, lengths
 
-    def ask(self, access: Access) -> Seen | None:
-        """Ask which rows an access copies now; None where that is not known."""
-        copy = self._copies.get(access.value.number)
-        if copy is None or access.symbol in self.unseen:
+    def ask(self, access: Access, tile: int) -> Seen | None:
+        """Ask which rows of a tile an access copies now; None where that is not known, or not worth asking."""
+        size, length = self._extents(access)
+        key = (access.value.number, tile * size + size > length)
+        copy = self.copies.by_number.get(access.value.number)
+        if copy is None or key in self.asked or access.symbol in self.unseen:
             return None
-        size, length = self.sizes[access.is_along_keys], self.lengths[access.is_along_keys]
-        self.numbers.extents = {1: size // _ROWS, 2: _PIECES}
+        self.asked.add(key)
+        left = length % size
+        with self._asking(access):
+            try:
+                sample = {left - 1, left, size - 1} if key[1] else {size - 1}
+                rows = {row: self._asked(copy, row, 0) for row in sorted(sample)}
+                self._ask_columns(access, copy)
+                return Seen(rows, moved=self._is_moved(copy))
+            except Unset:
+                return Seen({}, unset=True)
+        return None
+
+    @contextmanager
+    def _asking(self, access: Access) -> Iterator[None]:
+        """Leave the counters as they are, and note what is not known."""
+        self.numbers.extents = {1: self._extents(access)[0] // _ROWS, 2: _PIECES}
         before = dict(self.numbers.counters)
+        self._same = {}
         try:
-            left = length % size
-            rows = {row: self._asked(copy, row, 0) for row in sorted({0, left - 1, left, size - 1})}
-            if access.value.number not in self.columns:
-                sample = {0, _WIDTH - 1, *self.widths.values(), *[width - 1 for width in self.widths.values()]}
-                columns = {column: self._asked(copy, 0, column) for column in sorted(sample)}
-                if any(is_copied for is_copied, _ in columns.values()):
-                    self.columns[access.value.number] = access, columns
-            return Seen(rows, moved=self._is_moved(copy))
-        except Unset:
-            return Seen({}, unset=True)
+            yield
         except Unseen as unseen:
             self.unseen[access.symbol] = str(unseen)
-            return None
         finally:
             self.numbers.counters.clear()
             self.numbers.counters.update(before)
+
+    def _extents(self, access: Access) -> tuple[int, int]:
+        """Return how many rows a tile of an access has, and the tensor."""
+        return self.sizes[access.is_along_keys], self.lengths[access.is_along_keys]
+
+    def _ask_columns(self, access: Access, copy: _Copy) -> None:
+        if access.value.number not in self.columns and self.widths and self._asked(copy, 0, 0)[0]:
+            sample = {0, _WIDTH - 1, *self.widths.values(), *[width - 1 for width in self.widths.values()]}
+            self.columns[access.value.number] = access, {c: self._asked(copy, 0, c) for c in sorted(sample)}
 
     def _asked(self, copy: _Copy, row: int, column: int) -> tuple[bool, bool]:
         """Return whether an element of the tile is copied, and whether it is cleared."""
@@ -187,22 +224,42 @@ class Predicates:
         return is_copied, not is_copied and any(self._happens(zero, pieces) for zero in copy.clears)
 
     def _happens(self, put: _Put, pieces: tuple[int, int]) -> bool:
+        conditions = self._open(put.value)
+        if conditions is None:
+            return False
         for value, piece in zip(put.pieces, pieces, strict=True):
             if value is not None and not self.numbers.reach(plain(value), piece):
                 return False
-        for condition in put.conditions:
-            if isinstance(condition, bool):
-                if not condition:
-                    return False
-                continue
-            self.numbers.is_asked = False
-            try:
-                if not condition():
-                    return False
-            except Unseen:
-                if self.numbers.is_asked:
-                    raise
-        return True
+        return all(self._holds(condition) for condition in conditions)
+
+    def _holds(self, condition: Callable[[], bool]) -> bool:
+        """Tell whether a condition holds, as far as that is known; what is the same for all pieces is kept."""
+        known = self._same.get(condition)
+        if known is not None:
+            return known
+        self.numbers.is_asked = False
+        try:
+            holds = condition()
+        except Unseen:
+            if self.numbers.is_asked:
+                raise
+            holds = True
+        if not self.numbers.is_asked:
+            self._same[condition] = holds
+        return holds
+
+    def _open(self, value: Value) -> list[Callable[[], bool]] | None:
+        """Return the conditions of an assignment that the flags do not decide; None where they exclude it."""
+        if value.number not in self._conditions:
+            conditions = [self._condition(formula) for formula in value.guards]
+            decided = None if False in conditions else [c for c in conditions if not isinstance(c, bool)]
+            self._conditions[value.number] = decided
+        return self._conditions[value.number]
+
+    def _condition(self, formula: Formula) -> Condition:
+        if formula not in self._compiled:
+            self._compiled[formula] = self.numbers.condition(formula)
+        return self._compiled[formula]
 
     def _is_moved(self, copy: _Copy) -> bool:
         """Tell whether a piece is copied to the place of another."""
@@ -217,13 +274,12 @@ class Predicates:
     # -- judging ------------------------------------------------------------------------------------------------------
     def row_findings(self, access: Access, seen: Seen, tile: int) -> Iterator[Finding]:
         """Yield what is wrong with the rows that an access of a tile copies."""
-        size, length = self.sizes[access.is_along_keys], self.lengths[access.is_along_keys]
+        size, length = self._extents(access)
         done = "stored" if access.is_store else "loaded"
         if seen.moved:
             yield self._finding(access, f"a piece of a tile of {access.symbol} is {done} to the place of another")
         if seen.unset:
-            what = f"whether {access.symbol} is {done} depends on a predicate that nothing was written to"
-            yield self._finding(access, what)
+            yield self._unset_finding(access)
         where = f"tile {tile} of {size} rows"
         for row, (is_copied, is_cleared) in seen.rows.items():
             number = tile * size + row
@@ -232,7 +288,7 @@ class Predicates:
             elif number >= length and is_copied:
                 what = f"row {number} of {access.symbol} is {done}, which has {length} rows ({where})"
                 yield self._finding(access, what)
-            elif number >= length and not is_cleared and access.symbol in _ROWS_CLEARED[self.is_backward]:
+            elif number >= length and not is_cleared and access.symbol in _ROWS_CLEARED[self.copies.is_backward]:
                 what = f"row {number} of {access.symbol}, which has {length} rows, is not cleared ({where})"
                 yield self._finding(access, f"{what}: it meets zeros in a product")
 
@@ -250,7 +306,7 @@ class Predicates:
             elif limit != usual and usual is not None:
                 what = f"{access.symbol} is {done} up to column {limit}, other tensors up to {usual}"
                 yield self._finding(access, what)
-            elif not access.is_store and access.symbol in _COLUMNS_CLEARED[self.is_backward]:
+            elif not access.is_store and access.symbol in _COLUMNS_CLEARED[self.copies.is_backward]:
                 width = self.widths.get(limit, _WIDTH)
                 if not all(is_cleared for column, (_, is_cleared) in columns.items() if column >= width):
                     what = f"columns of {access.symbol} behind {limit} are not cleared: a product is summed over them"
@@ -263,9 +319,52 @@ class Predicates:
                 return name
         return None
 
+    def _unset_finding(self, access: Access) -> Finding:
+        done = "stored" if access.is_store else "loaded"
+        what = f"whether {access.symbol} is {done} depends on a predicate that nothing was written to"
+        return self._finding(access, what)
+
     def _finding(self, access: Access, message: str) -> Finding:
-        put = self._copies[access.value.number].put.value
+        put = self.copies.by_number[access.value.number].put.value
         return Finding("bounds", message, None, self.graph.location(put.site), self.graph.calls(put.chain))
+
+
+def flag_findings(graph: Graph, accesses: Sequence[Access]) -> Iterator[Finding]:
+    """Yield the copies in which a flag stands for all rows that stands for all columns in others, or the reverse."""
+    sides = {access.value.number: _flags_beside_predicates(access) for access in accesses}
+    for side, other in ((0, 1), (1, 0)):
+        for flag in sorted({flag for both in sides.values() for flag in both[side]}):
+            here = [access for access in accesses if flag in sides[access.value.number][side]]
+            there = [access for access in accesses if flag in sides[access.value.number][other]]
+            if there and len(here) <= len(there):
+                words = [("rows", "columns")[number] for number in (side, other)]
+                what = f"{flag} decides whether all {words[0]} of {here[0].symbol} are copied without a question"
+                message = f"{what}, and elsewhere whether all {words[1]} of {there[0].symbol} are"
+                value = here[0].value
+                yield Finding("bounds", message, None, graph.location(value.site), graph.calls(value.chain))
+
+
+def _flags_beside_predicates(access: Access) -> tuple[set[str], set[str]]:
+    """Return the flags that an access is asked for beside a predicate of its rows, and beside one of its columns."""
+    found: tuple[set[str], set[str]] = (set(), set())
+    for formula in access.guards:
+        if isinstance(formula, tuple) and formula[0] == "or":
+            for test in tests_of(formula):
+                side = _asked_about(plain(test))
+                if side is not None:
+                    found[side].update(flags_of(formula))
+    return found
+
+
+def _asked_about(test: Value) -> int | None:
+    """Return what a test is about: 0 for a row, 1 for a column, None for something else."""
+    for value in (test, *[plain(argument) for argument in test.args]):
+        if value.op == "element" and value.storage is not None:
+            if value.storage.is_identity:
+                return int(value.text) if value.text in ("0", "1") else None
+            if value is test and value.storage.space == "registers":
+                return 1
+    return None
 
 
 class _Pieces(Numbers):
@@ -277,6 +376,7 @@ class _Pieces(Numbers):
         self.counters, self.after = numbers.counters, numbers.after
         self.row = self.column = 0
         self.extents: dict[int, int] = {}
+        self.reached: set[tuple[int, Storage]] = set()
         self.is_asked = False
 
     def leaf(self, name: str) -> int:
@@ -291,6 +391,7 @@ class _Pieces(Numbers):
         key = (loop.number, index.storage)
         row = next(row for row in loop.counters if row[0] is index.storage)
         self.counters[key] = number
+        self.reached.add(key)
         try:
             start, after = self.number(row[1]), self.number(row[3])
             if after == number or (number - start) % (after - number) or (number - start) * (after - number) < 0:
@@ -298,6 +399,12 @@ class _Pieces(Numbers):
             return self.holds(loop.condition)
         except Unseen:
             return True  # how far it goes is the extent of something
+
+    def _counter(self, table: Mapping[tuple[int, Storage], int], value: Value) -> int:
+        assert value.loop is not None and value.storage is not None
+        if (value.loop.number, value.storage) in self.reached:
+            self.is_asked = True
+        return super()._counter(table, value)
 
     def _read(self, value: Value) -> Callable[[], int]:
         if value.op == "shape" and value.text.startswith("size<"):
@@ -381,7 +488,7 @@ def _pieces(value: Value) -> tuple[Value | None, Value | None] | None:
     return (indices[1], indices[2]) if len(indices) == 3 and indices[0] is None else None
 
 
-def _widths(values: Sequence[Value], flags: Mapping[str, bool], known: frozenset[str]) -> dict[str, int]:
+def _widths(values: Sequence[Value], flags: Mapping[str, bool], known: Set[str]) -> dict[str, int]:
     """Return the leaves that a column is compared with, each with a number of its own."""
     found: set[str] = set()
     for value in values:
@@ -392,7 +499,3 @@ def _widths(values: Sequence[Value], flags: Mapping[str, bool], known: frozenset
                     found |= live_leaves(other, flags)
     names = sorted(found - known)
     return {name: _FIRST_WIDTH + number * _WIDTH_STEP for number, name in enumerate(names[:5])}
-
-
-def _unset() -> bool:
-    raise Unset

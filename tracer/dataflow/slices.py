@@ -24,7 +24,8 @@ from tracer.records import dataclass
 #: fewest along the dimensions before the slices, so that a bound by one of them leaves slices out.
 _EXTENTS = {0: 2, 1: 3, 2: 4, 3: 5}
 _MOST_STEPS = 16
-#: How often a loop around the products is gone through: what one step leaves in registers, the next may find.
+#: How often a loop around the products is gone through: what one step leaves in registers, the next may find. That is
+#: looked at for the flags of the match only.
 _ROUNDS = 2
 
 
@@ -82,6 +83,7 @@ class _Block:
 
 
 _Part: TypeAlias = "_Block | _Product | Value"
+_Steps: TypeAlias = list[dict[tuple[int, Storage], int]]
 
 
 class _Counted(Numbers):
@@ -94,15 +96,21 @@ class _Counted(Numbers):
                 return lambda: extent
         return super()._read(value)
 
-    def may_hold(self, guards: Iterable[Formula]) -> bool:
-        """Tell whether conditions hold, as far as they are known."""
-        for formula in guards:
-            try:
-                if not self.holds(formula):
-                    return False
-            except Unseen:
-                continue
-        return True
+    def open_conditions(self, guards: Iterable[Formula]) -> list[Callable[[], bool]] | None:
+        """Return the conditions that are not decided yet; None where one of them does not hold."""
+        conditions = [self.condition(formula) for formula in guards]
+        return None if False in conditions else [c for c in conditions if not isinstance(c, bool)]
+
+
+def _may_hold(conditions: Iterable[Callable[[], bool]]) -> bool:
+    """Tell whether conditions hold, as far as they are known."""
+    for condition in conditions:
+        try:
+            if not condition():
+                return False
+        except Unseen:
+            continue
+    return True
 
 
 def slice_findings(comparison: Comparison) -> list[Finding]:
@@ -125,9 +133,13 @@ def slice_findings(comparison: Comparison) -> list[Finding]:
     base = {**dict.fromkeys(comparison.kernel.flag_names(), False), **comparison.match.flags}
     main = {loop.number for loop in main_loops(comparison.kernel)}
     guards = [product.guards for product in products] + [c.guards for c in copies if _shared(c) is not None]
+    # What lets a thread block come here at all is the same for everything that happens here.
+    rows = {id(part.guards): part.guards for _, part in parts}
+    common = next((n for n, same in enumerate(zip(*rows.values(), strict=False)) if len(set(same)) > 1), None)
+    common = min(map(len, rows.values())) if common is None else common
     found: dict[object, Finding] = {}
     for flags in _configurations(base, comparison.match.flags, guards):
-        replay = _Replay(graph, base | flags, main, copied, flags)
+        replay = _Replay(graph, base | flags, main, copied, flags, common)
         replay.run(root)
         for place, finding in replay.found.items():
             found.setdefault(place, finding)
@@ -226,14 +238,23 @@ class _Replay:
     """Carries out the copies and the products of one kernel under some flags."""
 
     def __init__(
-        self, graph: Graph, flags: dict[str, bool], main: set[int], copied: set[Storage], shown: dict[str, bool]
+        self,
+        graph: Graph,
+        flags: dict[str, bool],
+        main: set[int],
+        copied: set[Storage],
+        shown: dict[str, bool],
+        common: int,
     ) -> None:
-        self.graph, self.main, self.copied, self.shown = graph, main, copied, shown
+        self.graph, self.main, self.copied, self.shown, self.common = graph, main, copied, shown, common
         self.numbers = _Counted({}, flags)
         self.held: dict[Storage, dict[int, _Held]] = {}
         self.versions: dict[Storage, int] = {}
         self.before: dict[Storage, int] = {}  # versions as this step of the loop around the products began
         self.taken: dict[object, list[tuple[_Product, int, int]]] = {}
+        self._known: dict[Value, bool | list[Callable[[], bool]]] = {}
+        self._entered: dict[int, bool] = {}
+        self._counts: dict[int, _Steps | None] = {}
         self.found: dict[object, Finding] = {}
         self.unjudged: dict[str, None] = {}
 
@@ -251,27 +272,61 @@ class _Replay:
         for part in block.parts:
             if isinstance(part, _Block):
                 self._loop(part, guards)
+            elif not self._happens(part, guards):
+                continue
             elif isinstance(part, _Product):
-                if self.numbers.may_hold(part.guards):
-                    self._take(part, part.guards if guards is None else guards)
-            elif self.numbers.may_hold(part.guards):
+                self._take(part, part.guards if guards is None else guards)
+            else:
                 self._put(part)
+
+    def _happens(self, part: _Product | Value, guards: tuple[Formula, ...] | None) -> bool:
+        """Tell whether a part happens, as far as that is known.
+
+        Outside of the loops over slices nothing is known that changes; inside of one, what holds for the loop does.
+        """
+        key = part.value if isinstance(part, _Product) else part
+        happens = self._known.get(key)
+        if happens is None:
+            outside = len(guards) if guards is not None and guards == part.guards[: len(guards)] else self.common
+            conditions = self.numbers.open_conditions(part.guards[outside:])
+            happens = False if conditions is None else conditions or True
+            if guards is None and isinstance(happens, list):
+                happens = _may_hold(happens)
+            self._known[key] = happens
+        return happens if isinstance(happens, bool) else _may_hold(happens)
 
     def _loop(self, block: _Block, guards: tuple[Formula, ...] | None) -> None:
         assert block.loop is not None
-        steps = self._steps(block.loop) if block.loop.number not in self.main else None
+        if not self._may_enter(block.loop, guards):
+            return
+        steps = self._steps(block.loop, guards) if block.loop.number not in self.main else None
         if steps is not None:
             for counters in steps:
                 self.numbers.counters.update(counters)
                 self._follow(block, block.loop.guards if guards is None else guards)
         elif block.loop.number in self.main or any(isinstance(part, _Block) for part in block.parts):
-            for _ in range(_ROUNDS):
+            for _ in range(1 if self.shown else _ROUNDS):
                 self.run(block)
         else:
             self._follow(block, guards)
 
-    def _steps(self, loop: Loop) -> list[dict[tuple[int, Storage], int]] | None:
+    def _may_enter(self, loop: Loop, guards: tuple[Formula, ...] | None) -> bool:
+        if guards is not None:
+            return True  # in a loop over slices, the guards of what is in it say so
+        if loop.number not in self._entered:
+            conditions = self.numbers.open_conditions(loop.guards[self.common :])
+            self._entered[loop.number] = conditions is not None and _may_hold(conditions)
+        return self._entered[loop.number]
+
+    def _steps(self, loop: Loop, guards: tuple[Formula, ...] | None) -> _Steps | None:
         """Return the counters of a loop in each step; None where they are not known."""
+        if guards is not None:
+            return self._counted(loop)
+        if loop.number not in self._counts:
+            self._counts[loop.number] = self._counted(loop)
+        return self._counts[loop.number]
+
+    def _counted(self, loop: Loop) -> _Steps | None:
         keys = [(loop.number, storage) for storage, *_ in loop.counters]
         try:
             if not keys:

@@ -88,6 +88,7 @@ class Tiles:
         numbers: Numbers,
         roles: Roles,
         bounds: Iterable[str],
+        predicates: Predicates,
     ) -> None:
         """Prepare.
 
@@ -98,11 +99,11 @@ class Tiles:
             numbers: what the loops are counted through with; its leaves and counters are used as they are.
             roles: what the leaves are.
             bounds: leaves that the loops begin and end with, which keep the values that ``numbers`` gives them.
+            predicates: of the accesses.
         """
         self.kernel, self.accesses, self.loops, self.roles = kernel, accesses, loops, roles
         self.places = _Places(numbers, frozenset(bounds), frozenset(kernel.parameter_names), roles.divisors)
-        known = frozenset(bounds) | roles.known
-        self.predicates = Predicates(kernel, accesses, numbers, known, is_backward=roles.along_rows)
+        self.predicates = predicates
         self.unseen: dict[str, str] = {}
         self._known: dict[int, tuple[Access, dict[str, Offset]]] = {}  # by argument of the kernel
         self.sizes = (0, 0)
@@ -145,14 +146,15 @@ class Tiles:
         for access in accesses:
             if access.symbol in self.unseen or not self._happens(access.guards):
                 continue
-            seen = self.predicates.ask(access)
-            if seen is not None:
-                self._copied.append((access, position, seen))
             # Only the loops depend on which range of the keys it is; for what they do not go over, take the first.
             self.places.part = "" if self._is_along(access) else self.roles.part
             try:
                 place, stride = self._place(access.address, loop)
                 self._found.append((access, position, place, stride))
+                size = self.sizes[access.is_along_keys]
+                seen = self.predicates.ask(access, place // (size * stride) if stride else 0)
+                if seen is not None:
+                    self._copied.append((access, position, seen))
                 if access.value.number not in self._known:
                     self._known[access.value.number] = access, self._offsets(access.address, loop, place)
             except Unseen as unseen:
