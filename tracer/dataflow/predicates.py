@@ -14,28 +14,23 @@ from typing import TYPE_CHECKING
 
 from tracer.dataflow.diagnose import Finding
 from tracer.dataflow.graph import Graph
-from tracer.dataflow.ir import Formula, Loop, Storage, Value, flags_of, tests_of
+from tracer.dataflow.ir import Formula, Storage, Value, flags_of, tests_of
 from tracer.dataflow.names import plain
 from tracer.dataflow.numbers import Condition, Numbers, Unseen
+from tracer.dataflow.pieces import COLUMNS, PIECES, ROWS, Pieces, Unset
 from tracer.dataflow.roles import live_leaves
 from tracer.records import dataclass
 
 if TYPE_CHECKING:
     from tracer.dataflow.tiles import Access
 
-#: How far the pieces that one thread copies are apart, in rows and in columns, and how many there are along a row.
-_ROWS, _COLUMNS, _PIECES = 16, 32, 3
-_WIDTH = _COLUMNS * _PIECES
+_WIDTH = COLUMNS * PIECES
 #: The head dimension, and what follows for whatever else a column is compared with.
 _FIRST_WIDTH, _WIDTH_STEP = 72, 4
 #: Of which tensors the rows that do not exist meet zeros in a product, where anything that is no number would stay.
 _ROWS_CLEARED = {False: frozenset("V"), True: frozenset(("Q", "K", "V", "dO"))}
 #: And of which the columns: a product is summed over them.
 _COLUMNS_CLEARED = {False: frozenset("QK"), True: frozenset(("Q", "K", "V", "dO"))}
-
-
-class Unset(Exception):
-    """A predicate that nothing was written to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +154,7 @@ class Predicates:
             before: those under other flags; what was asked then is not asked again.
         """
         self.copies, self.graph, self.widths = copies, copies.graph, copies.widths
-        self.numbers = _Pieces(numbers, copies.widths)
+        self.numbers = Pieces(numbers, copies.widths)
         self.asked: set[tuple[int, bool]] = set() if before is None else before.asked
         self.unseen: dict[str, str] = {}
         self.columns: dict[int, tuple[Access, dict[int, tuple[bool, bool]]]] = {} if before is None else before.columns
@@ -195,7 +190,7 @@ class Predicates:
     @contextmanager
     def _asking(self, access: Access) -> Iterator[None]:
         """Leave the counters as they are, and note what is not known."""
-        self.numbers.extents = {1: self._extents(access)[0] // _ROWS, 2: _PIECES}
+        self.numbers.extents = {1: self._extents(access)[0] // ROWS, 2: PIECES}
         before = dict(self.numbers.counters)
         self._same = {}
         try:
@@ -218,8 +213,8 @@ class Predicates:
     def _asked(self, copy: _Copy, row: int, column: int) -> tuple[bool, bool]:
         """Return whether an element of the tile is copied, and whether it is cleared."""
         numbers = self.numbers
-        pieces = (row // _ROWS, column // _COLUMNS)
-        numbers.row, numbers.column = row % _ROWS, column % _COLUMNS
+        pieces = (row // ROWS, column // COLUMNS)
+        numbers.row, numbers.column = row % ROWS, column % COLUMNS
         is_copied = self._happens(copy.put, pieces)
         return is_copied, not is_copied and any(self._happens(zero, pieces) for zero in copy.clears)
 
@@ -365,119 +360,6 @@ def _asked_about(test: Value) -> int | None:
             if value is test and value.storage.space == "registers":
                 return 1
     return None
-
-
-class _Pieces(Numbers):
-    """Numbers for one element of a tile: its coordinates are known, and how many pieces there are."""
-
-    def __init__(self, numbers: Numbers, widths: Mapping[str, int]) -> None:
-        super().__init__({}, numbers.flags)
-        self.base, self.widths = numbers, widths
-        self.counters, self.after = numbers.counters, numbers.after
-        self.row = self.column = 0
-        self.extents: dict[int, int] = {}
-        self.reached: set[tuple[int, Storage]] = set()
-        self.is_asked = False
-
-    def leaf(self, name: str) -> int:
-        """Return the value of a scalar by its name."""
-        return self.widths[name] if name in self.widths else self.base.leaf(name)
-
-    def reach(self, index: Value, number: int) -> bool:
-        """Make a counter have a value; tell whether its loop comes there."""
-        if index.op != "index" or index.loop is None or index.storage is None:
-            return self.number(index) == number
-        loop: Loop = index.loop
-        key = (loop.number, index.storage)
-        row = next(row for row in loop.counters if row[0] is index.storage)
-        self.counters[key] = number
-        self.reached.add(key)
-        try:
-            start, after = self.number(row[1]), self.number(row[3])
-            if after == number or (number - start) % (after - number) or (number - start) * (after - number) < 0:
-                return False
-            return self.holds(loop.condition)
-        except Unseen:
-            return True  # how far it goes is the extent of something
-
-    def _counter(self, table: Mapping[tuple[int, Storage], int], value: Value) -> int:
-        assert value.loop is not None and value.storage is not None
-        if (value.loop.number, value.storage) in self.reached:
-            self.is_asked = True
-        return super()._counter(table, value)
-
-    def _read(self, value: Value) -> Callable[[], int]:
-        if value.op == "shape" and value.text.startswith("size<"):
-            dimension = int(value.text[5:-1] or -1) if value.text[5:-1].isdigit() or value.text == "size<>" else -2
-            return lambda: self._extent(dimension)
-        if value.op == "element" and value.storage is not None:
-            if value.storage.is_identity:
-                return self._coordinate(value)
-            if value.storage.space == "registers" and len(value.args) == 2 and len(value.indices) == 1:
-                return self._predicate(value)
-        return super()._read(value)
-
-    def _extent(self, dimension: int) -> int:
-        if dimension not in self.extents:
-            raise Unseen("an extent")
-        return self.extents[dimension]
-
-    def _coordinate(self, value: Value) -> Callable[[], int]:
-        """Return the reader of a coordinate of a piece's first element."""
-        chosen = value.indices[1 + int(value.text)] if value.text in ("0", "1") and len(value.indices) == 3 else None
-
-        def read() -> int:
-            self.is_asked = True
-            if chosen is None:
-                raise Unseen("a coordinate")
-            piece = self.number(chosen)
-            return piece * _ROWS + self.row if value.text == "0" else piece * _COLUMNS + self.column
-
-        return read
-
-    def _predicate(self, value: Value) -> Callable[[], int]:
-        """Return the reader of an element of an array that a loop filled."""
-        chosen = value.indices[0]
-        assert chosen is not None
-
-        def read() -> int:
-            self.is_asked = True
-            put = self._written(value.args[0])
-            where = put.indices[0] if len(put.indices) == 1 else None
-            if where is None or plain(where).op != "index":
-                raise Unseen("an array of predicates")
-            number = self.number(chosen)
-            self.extents[-1] = _PIECES
-            try:
-                if not self.reach(plain(where), number):
-                    raise Unset
-            finally:
-                del self.extents[-1]
-            return self.number(put.args[0])
-
-        return read
-
-    def _written(self, value: Value) -> Value:
-        """Return the assignment that left what an array holds."""
-        while True:
-            if value.forward is not None:
-                value = value.forward
-            elif value.op == "select":
-                try:
-                    value = value.args[0 if self.holds(value.condition) else 1]
-                except Unseen:
-                    left, right = [self._written(side) for side in value.args]
-                    if left is not right:
-                        raise
-                    return left
-            elif value.op in ("copy", "convert") or (value.op == "set" and value.is_view):
-                value = value.args[0]
-            elif value.op == "undefined":
-                raise Unset
-            elif value.op == "set":
-                return value
-            else:
-                raise Unseen(value.op)
 
 
 def _pieces(value: Value) -> tuple[Value | None, Value | None] | None:
