@@ -43,7 +43,7 @@ BLIND_SPOTS = (
     "which operand of a tensor-core product is transposed, and how an element of a fragment maps to a thread",
     "rounding: conversions between element types vanish",
     "addresses: strides, batch and head offsets, paged and rotated keys",
-    "barriers between tensors in the same bytes; store predicates that are wrong but present",
+    "barriers between tensors in the same bytes; wrong predicates of stores that copy no tile",
     "bounds of local windows",
     "which of the caller's tensors a pointer is; what is stored for rows without any key",
     "what a feature that is assumed off does (dropout, ALiBi, softcap): listed as an assumption",

@@ -17,16 +17,24 @@ class Unset(Exception):
 
 
 class Pieces(Numbers):
-    """Numbers for one element of a tile: its coordinates are known, and how many pieces there are."""
+    """Numbers for one element of a tile: its coordinates are known, and how many pieces there are.
+
+    Attributes:
+        row, column: of the element in its piece.
+        extents: how many pieces there are, by the number of the dimension; of an array of predicates by -1.
+        is_asked: something that differs from piece to piece was asked for.
+    """
 
     def __init__(self, numbers: Numbers, widths: Mapping[str, int]) -> None:
+        """Take the leaves and counters of ``numbers``, and numbers for the leaves that a column is compared with."""
         super().__init__({}, numbers.flags)
         self.base, self.widths = numbers, widths
         self.counters, self.after = numbers.counters, numbers.after
         self.row = self.column = 0
         self.extents: dict[int, int] = {}
-        self.reached: set[tuple[int, Storage]] = set()
         self.is_asked = False
+        self._reached: set[tuple[int, Storage]] = set()
+        self._has_extent = False
 
     def leaf(self, name: str) -> int:
         """Return the value of a scalar by its name."""
@@ -40,18 +48,19 @@ class Pieces(Numbers):
         key = (loop.number, index.storage)
         row = next(row for row in loop.counters if row[0] is index.storage)
         self.counters[key] = number
-        self.reached.add(key)
+        self._reached.add(key)
         try:
             start, after = self.number(row[1]), self.number(row[3])
             if after == number or (number - start) % (after - number) or (number - start) * (after - number) < 0:
                 return False
-            return self.holds(loop.condition)
+            self._has_extent = False
+            return self.holds(loop.condition) or not self._has_extent  # a number of pieces as a literal is another one
         except Unseen:
-            return True  # how far it goes is the extent of something
+            return True  # how far it goes is the extent of something else
 
     def _counter(self, table: Mapping[tuple[int, Storage], int], value: Value) -> int:
         assert value.loop is not None and value.storage is not None
-        if (value.loop.number, value.storage) in self.reached:
+        if (value.loop.number, value.storage) in self._reached:
             self.is_asked = True
         return super()._counter(table, value)
 
@@ -69,6 +78,7 @@ class Pieces(Numbers):
     def _extent(self, dimension: int) -> int:
         if dimension not in self.extents:
             raise Unseen("an extent")
+        self._has_extent = True
         return self.extents[dimension]
 
     def _coordinate(self, value: Value) -> Callable[[], int]:

@@ -297,9 +297,12 @@ class Predicates:
             done = "stored" if access.is_store else "loaded"
             limit = limits[number]
             if limit is None:
-                yield self._finding(access, f"not the columns up to the last are {done} of {access.symbol}")
+                names = " or ".join(self.widths)
+                yield self._finding(
+                    access, f"the columns of {access.symbol} that are {done} are not those below {names}"
+                )
             elif limit != usual and usual is not None:
-                what = f"{access.symbol} is {done} up to column {limit}, other tensors up to {usual}"
+                what = f"{access.symbol} is {done} up to {limit}, other tensors up to {usual}"
                 yield self._finding(access, what)
             elif not access.is_store and access.symbol in _COLUMNS_CLEARED[self.copies.is_backward]:
                 width = self.widths.get(limit, _WIDTH)
@@ -309,7 +312,7 @@ class Predicates:
 
     def _limit(self, columns: Mapping[int, tuple[bool, bool]]) -> str | None:
         """Return the name of what limits the columns that are copied; None where nothing does so rightly."""
-        for name, width in (*self.widths.items(), ("that of the tile", _WIDTH)):
+        for name, width in (*self.widths.items(), ("the tile's width", _WIDTH)):
             if all(is_copied == (column < width) for column, (is_copied, _) in columns.items()):
                 return name
         return None

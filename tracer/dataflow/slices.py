@@ -8,7 +8,7 @@ whichever slices it takes. Here such a loop is carried out for a few slices, wit
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TypeAlias
 
 from tracer.dataflow.compare import Comparison
@@ -24,6 +24,8 @@ from tracer.records import dataclass
 #: fewest along the dimensions before the slices, so that a bound by one of them leaves slices out.
 _EXTENTS = {0: 2, 1: 3, 2: 4, 3: 5}
 _MOST_STEPS = 16
+#: In the place of a slice's number: all that have no assignment of their own.
+_SAME = -1
 #: How often a loop around the products is gone through: what one step leaves in registers, the next may find. That is
 #: looked at for the flags of the match only.
 _ROUNDS = 2
@@ -65,7 +67,7 @@ class _Held:
 
     Attributes:
         source: the shared tensor that it was copied from; None where it was computed.
-        number: which slice of that it is.
+        number: which slice of that it is; :data:`_SAME` for the one of the same number.
         version: how often that tensor had been written.
     """
 
@@ -89,12 +91,18 @@ _Steps: TypeAlias = list[dict[tuple[int, Storage], int]]
 class _Counted(Numbers):
     """Numbers for the loops over slices: extents of fragments are known, and nothing else."""
 
+    has_extent = False
+
     def _read(self, value: Value) -> Callable[[], int]:
         if value.op == "shape" and value.text.startswith("size<"):
             extent = _EXTENTS.get(int(value.text[5:-1])) if value.text[5:-1].isdigit() else None
             if extent is not None:
-                return lambda: extent
+                return lambda: self._extent(extent)
         return super()._read(value)
+
+    def _extent(self, extent: int) -> int:
+        self.has_extent = True
+        return extent
 
     def open_conditions(self, guards: Iterable[Formula]) -> list[Callable[[], bool]] | None:
         """Return the conditions that are not decided yet; None where one of them does not hold."""
@@ -251,9 +259,11 @@ class _Replay:
         self.held: dict[Storage, dict[int, _Held]] = {}
         self.versions: dict[Storage, int] = {}
         self.before: dict[Storage, int] = {}  # versions as this step of the loop around the products began
-        self.taken: dict[object, list[tuple[_Product, int, int]]] = {}
+        self.taken: dict[object, list[tuple[_Product, int, int, bool]]] = {}
         self._known: dict[Value, bool | list[Callable[[], bool]]] = {}
         self._entered: dict[int, bool] = {}
+        self._bounded: set[int] = set()  # the loops whose steps are counted by an extent of a fragment
+        self.is_counted = False
         self._counts: dict[int, _Steps | None] = {}
         self.found: dict[object, Finding] = {}
         self.unjudged: dict[str, None] = {}
@@ -301,9 +311,11 @@ class _Replay:
             return
         steps = self._steps(block.loop, guards) if block.loop.number not in self.main else None
         if steps is not None:
+            outer, self.is_counted = self.is_counted, block.loop.number in self._bounded
             for counters in steps:
                 self.numbers.counters.update(counters)
                 self._follow(block, block.loop.guards if guards is None else guards)
+            self.is_counted = outer
         elif block.loop.number in self.main or any(isinstance(part, _Block) for part in block.parts):
             for _ in range(1 if self.shown else _ROUNDS):
                 self.run(block)
@@ -331,7 +343,11 @@ class _Replay:
         try:
             if not keys:
                 return None
-            return [{key: self.numbers.counters[key] for key in keys} for _ in self.numbers.steps(loop, _MOST_STEPS)]
+            self.numbers.has_extent = False
+            steps = [{key: self.numbers.counters[key] for key in keys} for _ in self.numbers.steps(loop, _MOST_STEPS)]
+            if self.numbers.has_extent:
+                self._bounded.add(loop.number)
+            return steps
         except Unseen:
             for key in keys:
                 self.numbers.counters.pop(key, None)
@@ -344,19 +360,19 @@ class _Replay:
             self.versions[copy.storage] = self.versions.get(copy.storage, 0) + 1
             return
         source, slices = _shared(copy), self.held.setdefault(copy.storage, {})
-        if source is None:
-            slices.update({number: _Held(None, number) for number in range(max(_EXTENTS.values()))})
-            return
-        version = self.versions.get(source.storage, 0)
-        target, index = _last(copy.indices), _last(source.indices)
+        target = _last(copy.indices) if source is not None else None
         try:
-            numbers = [self.numbers.number(target)] if target is not None else list(range(max(_EXTENTS.values())))
-            for number in numbers:
-                taken = self.numbers.number(index) if index is not None else number
-                slices[number] = _Held(source.storage, taken, version)
+            number = self.numbers.number(target) if target is not None else _SAME
+            taken = _last(source.indices) if source is not None else None
+            held = _Held(None, _SAME)
+            if source is not None:
+                index = self.numbers.number(taken) if taken is not None else number
+                held = _Held(source.storage, index, self.versions.get(source.storage, 0))
         except Unseen:
+            number, held = _SAME, _Held(None, _SAME)
+        if number == _SAME:
             slices.clear()
-            slices.update({number: _Held(None, number) for number in range(max(_EXTENTS.values()))})
+        slices[number] = held
 
     # -- products -----------------------------------------------------------------------------------------------------
     def _take(self, product: _Product, guards: tuple[Formula, ...]) -> None:
@@ -371,24 +387,26 @@ class _Replay:
                 return
             # A slice may be peeled off the loop; the other side of a condition is another product.
             key = (product.value.chain, guards, *[operand.storage for operand in product.operands])
-            self.taken.setdefault(key, []).append((product, held[0].number, held[1].number))
+            self.taken.setdefault(key, []).append((product, held[0].number, held[1].number, self.is_counted))
 
     def _numbers(self, operand: _Operand) -> list[int]:
         if operand.index is None:
-            return list(range(_EXTENTS[2]))
+            slices = self.held.get(operand.storage, {_SAME: None})
+            return list(range(_EXTENTS[2])) if _SAME in slices else sorted(slices)
         return [self.numbers.number(operand.index)]
 
     def _slice(self, product: _Product, operand: _Operand, number: int) -> _Held | None:
         if operand.storage not in self.copied:
             return _Held(None, number)  # it is computed, all of it
-        held, name = self.held.get(operand.storage, {}).get(number), operand.storage.name
+        slices, name = self.held.get(operand.storage, {}), operand.storage.name
+        held = slices.get(number, slices.get(_SAME))
         if held is None:
             self._say(product, f"the product reads slice {number} of {name}, which nothing was copied to")
         elif held.source is not None and held.version < self.before.get(held.source, 0):
             what = f"was copied before {held.source.name} was written anew"
             self._say(product, f"the product reads slice {number} of {name} as it {what}")
         else:
-            return held
+            return held if held.number != _SAME else replace(held, number=number)
         return None
 
     def _judge(self) -> None:
@@ -397,9 +415,10 @@ class _Replay:
             product = rows[0][0]
             names = [operand.storage.name for operand in product.operands]
             dimension = product.operands[0].dimension
-            extent = _EXTENTS.get(dimension if dimension >= 0 else 2, 0)
             other = next((row for row in rows if row[1] != row[2]), None)
             numbers = [row[1] for row in rows]
+            # Where no loop asks how many slices there are, those that are taken are all.
+            extent = _EXTENTS.get(dimension, 0) if rows[0][3] or rows[-1][3] else max(numbers) + 1
             if other is not None:
                 what = f"the product takes slice {other[1]} of {names[0]} with slice {other[2]} of {names[1]}"
             elif sorted(set(numbers)) != list(range(extent)):
