@@ -465,7 +465,9 @@ class Calls(Names):
     ) -> Thing:
         for argument in arguments:
             self.thing(argument)
-        return Ref(self.store("", None))
+        storage = self.store("", None)
+        storage.is_identity = name == "make_identity_tensor"
+        return Ref(storage)
 
     def _library_shape(
         self, found: Meaning, name: str, callee: Node, arguments: Sequence[Node], base: Thing, site: Site
@@ -494,6 +496,10 @@ class Calls(Names):
         ):
             return Ref(self.store("", None))  # an owning tensor: only an element type and a layout are given
         first = next((thing for thing in things if isinstance(thing, Ref)), None)
+        if first is not None and first.storage.is_identity and name == "get" and len(callee.children) == 1:
+            coordinate = self.value("element", [self.read(first, site)], site, callee.children[0].text)
+            coordinate.storage, coordinate.indices = first.storage, first.indices
+            return coordinate
         if first is not None:
             if first.storage.space == "argument" and (name.startswith("make_") or name == "recast_ptr"):
                 first.storage.space = "global"

@@ -20,6 +20,7 @@ from tracer.dataflow.ir import Loop, Site, Storage, Value
 from tracer.dataflow.match import main_loops
 from tracer.dataflow.names import plain
 from tracer.dataflow.numbers import Numbers, Unseen
+from tracer.dataflow.predicates import Copies, Predicates, flag_findings
 from tracer.dataflow.roles import Configuration, NotTold, RoleFinder, Roles
 from tracer.dataflow.tiles import Tiles, accesses_of, free_flags
 from tracer.records import dataclass
@@ -104,6 +105,9 @@ class _Coverage:
         self.unjudged: dict[str, None] = {}
         self._known_places: dict[tuple[object, ...], list[Place]] = {}
         self.accesses, self.unseen = accesses_of(comparison, self.loops)
+        self.asked: Predicates | None = None
+        self.uncopied: dict[str, str] = {}
+        self._known_copies: Copies | None = None
 
     def findings(self) -> list[Finding]:
         finder = RoleFinder(self.comparison, self.loops)
@@ -131,8 +135,12 @@ class _Coverage:
                 self.unjudged[f"which tiles it visits {what} is not judged: an index depends on {unseen}"] = None
             if self.found:
                 break
+        for finding in flag_findings(self.graph, self.accesses):
+            self.found.setdefault("bounds", finding)
         for symbol, reason in self.unseen.items():
             self.unjudged[f"where the tiles of {symbol} lie is not judged: {reason}"] = None
+        for symbol, reason in self.uncopied.items():
+            self.unjudged[f"which rows of {symbol} are copied is not judged: a predicate depends on {reason}"] = None
         return list(self.found.values())
 
     def _findings_of_row_sums(self, finder: RoleFinder) -> list[Finding]:
@@ -146,9 +154,9 @@ class _Coverage:
         tiles = Tiles(self.graph, self.accesses, (), numbers, roles, (), alike=True)
         for tile in (0, 2):
             numbers.leaves = {roles.rows: 64, roles.tile: tile, roles.queries: 1000}
-            tiles.begin()
+            tiles.begin((64, 64), (1000, 1000))
             tiles.end()
-            for finding in (*tiles.findings((), tile, (64, 64), 0), *tiles.argument_findings()):
+            for finding in (*tiles.findings((), tile, 0), *tiles.argument_findings()):
                 self.found.setdefault("bounds", finding)
         return list(self.found.values())
 
@@ -168,7 +176,10 @@ class _Coverage:
             self.unjudged[f"which scores it hides with {on} on is not judged"] = None
         numbers = _Leaves(roles, configuration.flags)
         assert isinstance(self.graph, Kernel)
-        tiles, idle = [Tiles(self.graph, found, self.loops, numbers, roles, bounds) for found in (self.accesses, ())]
+        predicates = self.asked = Predicates(self._copies(roles, bounds), numbers, self.asked)
+        tiles, idle = [
+            Tiles(self.graph, found, self.loops, numbers, roles, bounds, predicates) for found in (self.accesses, ())
+        ]
         if configuration.conflict is not None:
             message = "the masks hide what lies beyond a diagonal set by {}, the loops end at one set by {}"
             self._report("mask", message.format(*configuration.conflict), masks[0].site if masks else None)
@@ -184,8 +195,16 @@ class _Coverage:
                     if self.found:
                         return
         self.unseen.update(tiles.unseen)
+        self.uncopied.update(predicates.unseen)
         for finding in tiles.argument_findings():
             self.found.setdefault("bounds", finding)
+
+    def _copies(self, roles: Roles, bounds: set[str]) -> Copies:
+        if self._known_copies is None:
+            flags, known = self.comparison.match.flags, roles.known | bounds
+            copies = Copies(self.graph, self.accesses, flags, known, is_backward=roles.along_rows)
+            self._known_copies = copies
+        return self._known_copies
 
     # -- one tile of one problem --------------------------------------------------------------------------------------
     def _walk(self, numbers: _Leaves, masks: list[Value], tiles: Tiles, setup: _Setup, tile: int) -> None:
@@ -198,7 +217,7 @@ class _Coverage:
                 continue
             has_left = False
             visited: list[tuple[int, Loop]] = []
-            tiles.begin()
+            tiles.begin((setup.rows, setup.columns), (setup.queries, setup.keys))
             for loop in self.loops:
                 counter = _tile_counter(loop)
                 for _ in numbers.steps(loop, _MOST_STEPS):
@@ -209,7 +228,7 @@ class _Coverage:
                         self._look_at_masks(numbers, masks, setup, (tile, number), loop)
             tiles.end()
             numbers_visited = [number for number, _ in visited]
-            misplaced += tiles.findings(numbers_visited, tile, (setup.rows, setup.columns), setup.visits)
+            misplaced += tiles.findings(numbers_visited, tile, setup.visits)
             everything += visited
         if has_left:
             if any(True for _ in setup.needed(tile)):

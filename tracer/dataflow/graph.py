@@ -125,7 +125,7 @@ class Graph:
         if ref.storage.space == "global" or ref.indices or ref.loops - value.loops:
             value = self.value("element", [value], site)
             value.loops |= ref.loops
-            value.storage, value.address = ref.storage, ref.address
+            value.storage, value.address, value.indices = ref.storage, ref.address, ref.indices
             value.args += [index for index in ref.indices if index is not None]
         return value
 
@@ -141,7 +141,7 @@ class Graph:
             ref.storage,
         )
         value.args += [index for index in ref.indices if index is not None]
-        value.guards, value.address = self.path, ref.address
+        value.guards, value.address, value.indices = self.path, ref.address, ref.indices
         if ref.storage.space == "shared":
             is_copy = contents.op == "copy" and _from_global(contents.args[0])
             self.events.append(Event("write", ref.storage, site, self.path, is_copy))

@@ -8,6 +8,7 @@ from tracer.dataflow.coverage import coverage_findings
 from tracer.dataflow.diagnose import Finding
 from tracer.dataflow.ir import flags_of
 from tracer.dataflow.match import main_loops
+from tracer.dataflow.slices import slice_findings
 
 
 def index_findings(comparison: Comparison) -> list[Finding]:
@@ -19,4 +20,4 @@ def index_findings(comparison: Comparison) -> list[Finding]:
     for flag in sorted({flag for path in paths.values() for formula in path for flag in flags_of(formula)}):
         if flag not in flags and not found:
             found = barrier_findings(graph, {**flags, flag: True}, loops)
-    return found + coverage_findings(comparison)
+    return found + coverage_findings(comparison) + slice_findings(comparison)

@@ -31,7 +31,7 @@ class Value:
             ``convert``, ``phi``, ``select``, ``undefined``, ``opaque``, ``reduce``, ``lane``, ``matmul``, or an
             arithmetic operation, comparison or function by its name.
         args: the operands.
-        text: the name, for the operations that have one.
+        text: the name, for the operations that have one; of an ``element`` that is a coordinate, which of them.
         constant: of a ``const``.
         condition: of a ``select``: its first operand is taken where this holds.
         site: where it stands.
@@ -46,11 +46,13 @@ class Value:
             predicate of a store into an element.
         guards: of a ``set`` of an output: the formulas under which it is reached.
         address: of an ``element`` and of a ``set`` in global memory: where that is; None elsewhere.
+        indices: of an ``element`` and of a ``set``: what chooses the part, dimension by dimension; None where a whole
+            dimension is kept.
     """
 
     __slots__ = (
-        "address", "args", "chain", "condition", "constant", "declared", "forward", "guards", "is_view", "loop",
-        "loops", "name", "number", "op", "site", "storage", "text",
+        "address", "args", "chain", "condition", "constant", "declared", "forward", "guards", "indices", "is_view",
+        "loop", "loops", "name", "number", "op", "site", "storage", "text",
     )  # fmt: skip
 
     def __init__(self, number: int, op: str, args: Iterable[Value] = ()) -> None:
@@ -70,6 +72,7 @@ class Value:
         self.is_view = False
         self.guards: tuple[Formula, ...] = ()
         self.address: Address | None = None
+        self.indices: tuple[Value | None, ...] = ()
         self.loops: frozenset[int] = frozenset()
         for argument in self.args:
             if argument.loops:
@@ -95,9 +98,12 @@ class Storage:
         tiles: the tiles cut out of it: (extents, coordinates), as values.
         is_raw: it is an array of bytes that tensors are laid into.
         is_moving: a pointer into it moves from step to step, as in double buffering.
+        is_identity: its elements are their own coordinates.
     """
 
-    __slots__ = ("declared", "is_moving", "is_raw", "loaded_in", "name", "number", "parts", "space", "tiles")
+    __slots__ = (
+        "declared", "is_identity", "is_moving", "is_raw", "loaded_in", "name", "number", "parts", "space", "tiles",
+    )  # fmt: skip
 
     def __init__(self, number: int, name: str, declared: Site, space: str) -> None:
         """Make a storage; :meth:`Graph.store` does, and numbers it and gives it contents."""
@@ -107,6 +113,7 @@ class Storage:
         self.tiles: list[tuple[tuple[Value, ...], tuple[Value | None, ...], Site]] = []
         self.is_raw = False
         self.is_moving = False
+        self.is_identity = False
 
 
 class Ref:

@@ -16,6 +16,7 @@ from tracer.dataflow.diagnose import Finding
 from tracer.dataflow.ir import Formula, Loop, Value, flags_of, tests_of
 from tracer.dataflow.names import plain
 from tracer.dataflow.numbers import Condition, Numbers, Unseen
+from tracer.dataflow.predicates import Predicates, Seen
 from tracer.dataflow.roles import Roles
 from tracer.records import dataclass
 
@@ -87,6 +88,7 @@ class Tiles:
         numbers: Numbers,
         roles: Roles,
         bounds: Iterable[str],
+        predicates: Predicates | None = None,
         *,
         alike: bool = False,
     ) -> None:
@@ -99,21 +101,33 @@ class Tiles:
             numbers: what the loops are counted through with; its leaves and counters are used as they are.
             roles: what the leaves are.
             bounds: leaves that the loops begin and end with, which keep the values that ``numbers`` gives them.
+            predicates: of the accesses; None where they are not looked at.
             alike: take all tensors to have the same strides.
         """
         self.kernel, self.accesses, self.loops, self.roles, self.alike = kernel, accesses, loops, roles, alike
         self.places = _Places(numbers, frozenset(bounds), frozenset(kernel.parameter_names), roles.divisors)
+        self.predicates = predicates
         self.unseen: dict[str, str] = {}
         self._known: dict[int, tuple[Access, dict[str, Offset]]] = {}  # by argument of the kernel
+        self.sizes = (0, 0)
         self.walks = {walk for access in accesses for walk, _ in access.address.walks}
         self._totals: dict[tuple[Walk, bool], int | None] = {}  # None where it is not known any more
         self._found: list[tuple[Access, int | None, int, int]] = []
+        self._copied: list[tuple[Access, int | None, Seen]] = []
 
     # -- while the loops are counted through --------------------------------------------------------------------------
-    def begin(self) -> None:
-        """Begin with one tile, before the loops."""
+    def begin(self, sizes: tuple[int, int], lengths: tuple[int, int]) -> None:
+        """Begin with one tile, before the loops.
+
+        Args:
+            sizes: rows of a tile along the queries, and along the keys.
+            lengths: of the queries, and of the keys.
+        """
+        self.sizes = sizes
+        if self.predicates is not None:
+            self.predicates.begin(sizes, lengths)
         self._totals = {(walk, are_equal): 0 for walk in self.walks for are_equal in (False, True)}
-        self._found = []
+        self._found, self._copied = [], []
         self._ask(None, None, (a for a in self.accesses if a.loop is None and a.is_before))
 
     def step(self, loop: Loop, position: int) -> None:
@@ -141,6 +155,11 @@ class Tiles:
             try:
                 place, stride = self._place(access.address, loop)
                 self._found.append((access, position, place, stride))
+                if self.predicates is not None:
+                    size = self.sizes[access.is_along_keys]
+                    seen = self.predicates.ask(access, place // (size * stride) if stride else 0)
+                    if seen is not None:
+                        self._copied.append((access, position, seen))
                 if access.value.number not in self._known:
                     self._known[access.value.number] = access, self._offsets(access.address, loop, place)
             except Unseen as unseen:
@@ -222,7 +241,9 @@ class Tiles:
         return stride
 
     def argument_findings(self) -> Iterator[Finding]:
-        """Yield the tensors whose batch or head is not that of the others."""
+        """Yield the tensors whose batch or head is not that of the others, or of which other columns are copied."""
+        if self.predicates is not None:
+            yield from self.predicates.column_findings()
         names = {name for _, offsets in self._known.values() for name, offset in offsets.items() if offset.elements}
         for name in sorted(names):
             rows = [(access, offsets[name]) for access, offsets in self._known.values() if name in offsets]
@@ -243,17 +264,16 @@ class Tiles:
                 yield Finding("bounds", f"where {access.symbol} lies {what}", None, location, chain)
 
     # -- judging ------------------------------------------------------------------------------------------------------
-    def findings(self, visited: Sequence[int], tile: int, sizes: tuple[int, int], visits: int) -> Iterator[Finding]:
-        """Yield what is read or written elsewhere than where it should be.
+    def findings(self, visited: Sequence[int], tile: int, visits: int) -> Iterator[Finding]:
+        """Yield what is read or written elsewhere than where it should be, or not as far as it should be.
 
         Args:
             visited: the tiles that the loops went over.
             tile: the tile of the thread block.
-            sizes: rows of a tile along the queries, and along the keys.
             visits: how many tiles there are for the loops.
         """
         for access, position, place, stride in self._found:
-            size = sizes[access.is_along_keys]
+            size = self.sizes[access.is_along_keys]
             wanted = self._wanted(access, position, visited, tile)
             if wanted is None:
                 # Behind the last step, one tile too many may be read, but only one that there is.
@@ -275,6 +295,10 @@ class Tiles:
             message = f"{name} is {'written to' if access.is_store else 'read from'} {where}, {what}"
             graph = self.kernel
             yield Finding("bounds", message, None, graph.location(access.value.site), graph.calls(access.value.chain))
+        for access, position, seen in self._copied:
+            wanted = self._wanted(access, position, visited, tile)
+            if wanted is not None and self.predicates is not None:
+                yield from self.predicates.row_findings(access, seen, wanted)
 
     def _wanted(self, access: Access, position: int | None, visited: Sequence[int], tile: int) -> int | None:
         """Return the number of the tile that an access should be of; None where that is not known."""
