@@ -170,7 +170,7 @@ def stored_without_adding(s: Subject) -> None:
 
 
 FORWARD_FAULTS: dict[str, tuple[Change, str]] = {
-    "exchanged over twice the distance": (exchanged_over_twice_the_distance, "which leaves some out"),
+    "exchanged over twice the distance": (exchanged_over_twice_the_distance, "other rows get into it"),
     "first row for all": (first_row_for_all, "element 0 of"),
     "mask's border one further": (mask_border_one_further, "is not hidden"),
     "rescale skips a column": (rescale_skips_a_column, "leaves elements out"),

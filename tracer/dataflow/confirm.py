@@ -25,6 +25,8 @@ SCALE = 0.5
 _SIZES = {"i": 2, "j": 3, "d": 2, "s": 3}
 _TILES = 3
 _EXACT = 1e-9
+#: What a term raises that cannot be carried out: an operation that does not fit what was understood of its operands.
+_NOT_CARRIED_OUT = (Unknown, LookupError, AssertionError, ValueError, ArithmeticError)
 
 
 @dataclass(slots=True)
@@ -143,7 +145,7 @@ def _runs(
             location = comparison.kernel.graph.location(loops[0].site) if loops else None
             result.findings.append(Finding("value", message, None, location))
             return None
-        except (KeyError, ValueError, OverflowError) as error:
+        except (LookupError, AssertionError, ValueError, ArithmeticError) as error:
             result.reason = f"the terms cannot be carried out: {error}"
             return None
         return first, second, expected, found
@@ -203,7 +205,7 @@ def _inside(evaluation: Evaluation, term: Term) -> Array | None:
         if value.op not in ("input", "phi"):
             try:
                 return evaluation.inside(evaluation.terms.term(value))
-            except (Unknown, KeyError, AssertionError):
+            except _NOT_CARRIED_OUT:
                 continue
     return None
 
@@ -211,7 +213,7 @@ def _inside(evaluation: Evaluation, term: Term) -> Array | None:
 def _factor(evaluation: Evaluation, value: Value, wanted: Array) -> float | None:
     try:
         return ratio(evaluation.inside(evaluation.terms.term(value)), wanted, 1e-7)
-    except (Unknown, KeyError, AssertionError, ValueError, OverflowError):
+    except _NOT_CARRIED_OUT:
         return None
 
 

@@ -9,7 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from tracer.dataflow.ir import Event, Formula, Loop, Ref, Site, Storage, Value, decided, flags_of, negated
+from tracer.dataflow.ir import (
+    Access,
+    Event,
+    Formula,
+    Loop,
+    Ref,
+    Site,
+    Storage,
+    Value,
+    decided,
+    flags_of,
+    negated,
+)
 from tracer.dataflow.state import Opening, State
 from tracer.errors import TracerError
 from tracer.model import Location
@@ -43,6 +55,7 @@ class Graph:
         self.exits: list[tuple[Formula, ...]] = []
         self.chain: tuple[Site, ...] = ()
         self.events: list[Event] = []
+        self.accesses: list[Access] = []
         self.undefined = self.value("undefined")
 
     def location(self, site: Site) -> Location:
@@ -125,6 +138,8 @@ class Graph:
             value.loops |= ref.loops
             value.storage, value.address = ref.storage, ref.address
             value.args += [index for index in ref.indices if index is not None]
+            if ref.places and self.open_loops:
+                self.accesses.append(Access(value, ref, self.path))
         return value
 
     def write(self, ref: Ref, contents: Value, site: Site) -> None:
@@ -140,6 +155,8 @@ class Graph:
         )
         value.args += [index for index in ref.indices if index is not None]
         value.guards, value.address = self.path, ref.address
+        if ref.places and self.open_loops:
+            self.accesses.append(Access(value, ref, self.path))
         if ref.storage.space == "shared":
             is_copy = contents.op == "copy" and _from_global(contents.args[0])
             self.events.append(Event("write", ref.storage, site, self.path, is_copy))
