@@ -97,7 +97,8 @@ class Counting:
         for access in kernel.accesses:
             for place in access.ref.places:
                 self._use(access, place)
-        for used in self.by_counter.values():
+        for run in self.runs.values():
+            used = [use for use in self.used(run) if not self.is_of_another_dimension(run, use)]
             for use in used[1:]:
                 self.join(used[0].extent, use.extent)
 
@@ -152,6 +153,13 @@ class Counting:
     def used(self, run: Run) -> list[Use]:
         """Return the indices that the counter of a loop enters, alone or with a constant."""
         return self.by_counter[run.counter.number]
+
+    def is_of_another_dimension(self, run: Run, use: Use) -> bool:
+        """Tell whether an index is for another dimension than the one of its tensor that bounds the loop, counted too."""
+        whole = self.bound_of(run.bound)
+        if whole is None or use.extent[0] is not whole[0] or use.extent[1] == whole[1]:
+            return False
+        return any(other.extent == whole for other in self.used(run))
 
     def along(self, run: Run) -> set[Extent]:
         """Return what a loop goes along: the groups of the dimensions that it counts or is bounded by."""

@@ -113,10 +113,9 @@ def _faults_of_indices(counting: Counting, run: Run) -> Iterator[tuple[str, Use]
     whole = counting.bound_of(run.bound)
     uses = counting.used(run)
     for use in uses:
-        if whole is not None and use.extent[0] is whole[0] and use.extent[1] != whole[1]:
-            if any(other.extent == whole for other in uses):
-                here, there = _words(use.extent[1]), _words(whole[1])
-                yield f"{use.name} is indexed along {here} by the counter of {there}, {run.storage.name}", use
+        if whole is not None and counting.is_of_another_dimension(run, use):
+            here, there = _words(use.extent[1]), _words(whole[1])
+            yield f"{use.name} is indexed along {here} by the counter of {there}, {run.storage.name}", use
         if use.offset == 0 or run.step != 1 or asks(use.access.path, run.counter):
             continue
         goes_along = whole is not None and counting.group(use.extent) == counting.group(whole)
@@ -151,9 +150,12 @@ def _is_no_matter(use: Use) -> bool:
 
 def _is_only_one(counting: Counting, run: Run, use: Use) -> bool:
     """Tell whether elements are made in a loop of one element of a thread's tensor whose others are never read."""
-    ref = use.access.ref
-    is_fragment = ref.storage.space == "registers" and ref.component < 0 and not ref.is_pointer and not use.extent[1]
-    if not is_fragment or use.access.value.op != "element" or use.extent[0] in counting.moving:
+    ref, layout = use.access.ref, use.extent[0]
+    is_fragment = ref.storage.space == "registers" and ref.component < 0 and not use.extent[1]
+    is_view = isinstance(layout, Layout) and layout.base is None  # and no array, whose elements may be spelt out
+    if not (is_fragment and is_view) or use.access.value.op != "element" or layout in counting.moving:
+        return False
+    if any(other.extent == use.extent and other.offset != use.offset for other in counting.fixed):
         return False
     writes = [other.access.value for other in counting.used(run) if other.access.value.op == "set"]
     return any(inner is use.access.value for value in writes for inner in behind(value, run.loop.first))

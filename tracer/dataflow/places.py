@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tracer.dataflow.counting import Counting, Use, behind
+from tracer.dataflow.counting import Counting, Run, Use, behind
 from tracer.dataflow.ir import Access, Layout, Value, plain
 
 
@@ -15,7 +15,7 @@ def place_faults(counting: Counting) -> Iterator[tuple[str, Value]]:
         ref, value = access.ref, access.value
         if value.op == "set" and ref.storage.space == "global":
             for run in counting.around(value):
-                if run.loop.number in value.args[0].loops and run.loop.number not in ref.loops:
+                if run.loop.number not in ref.loops and _enters(counting, run, value.args[0]):
                     yield (
                         f"what is stored to {ref.name} is another value for every {run.storage.name}, the place is not",
                         value,
@@ -37,6 +37,15 @@ def place_faults(counting: Counting) -> Iterator[tuple[str, Value]]:
                         f"{use.name} is indexed by the number of an element in a thread's fragment, {run.storage.name}",
                         use.access.value,
                     )
+
+
+def _enters(counting: Counting, run: Run, contents: Value) -> bool:
+    """Tell whether an element of a fragment that a loop's counter chooses enters a value."""
+    if run.loop.number not in contents.loops:
+        return False
+    used = [use.access for use in counting.used(run)]
+    reads = {access.value for access in used if access.ref.storage.space == "registers"}
+    return any(inner in reads for inner in behind(contents, run.loop.first))
 
 
 def _is_of_block(use: Use) -> bool:
