@@ -15,6 +15,7 @@ from tracer.dataflow.confirm import EXACT, Confirmation
 from tracer.dataflow.counterpart import Counterpart, counterpart
 from tracer.dataflow.cuda import Kernel, kernels
 from tracer.dataflow.diagnose import Finding
+from tracer.dataflow.elements import element_findings
 from tracer.dataflow.features import features
 from tracer.dataflow.functions import KernelFunction, backward_functions, forward_functions
 from tracer.dataflow.handed import handed_on_the_way
@@ -329,6 +330,7 @@ def _analyse(program: Program, algorithm: str, entry: str, reference: Reference,
 def _look_at_later_kernels(found: list[Analysis], candidates: list[Analysis]) -> None:
     """Check that later kernels apply the factor that the backward pass leaves out of an output, and no other."""
     for analysis in [analysis for analysis in found if _PASSES[analysis.function.role] == BACKWARD]:
+        _add_element_faults(analysis, candidates)
         confirmation = analysis.side.confirmation
         host = HostCode(analysis.function.source, analysis.function.host)
         for name, left in (confirmation.factors if confirmation is not None else {}).items():
@@ -349,6 +351,14 @@ def _look_at_later_kernels(found: list[Analysis], candidates: list[Analysis]) ->
                 if abs(left - 1.0) < EXACT:
                     message = f"{name} is stored with the softmax scale, and a later kernel applies it again"
                 analysis.side.findings.append(Finding("value", message, None, location))
+
+
+def _add_element_faults(analysis: Analysis, candidates: list[Analysis]) -> None:
+    """Add what is wrong with loops over elements in later kernels that read what a backward pass stores."""
+    stored = {name for name in analysis.side.comparison.match.outputs.values() if name is not None}
+    for other in candidates:
+        if stored & other.side.kernel.inputs.keys() and not stored & other.side.kernel.outputs.keys():
+            analysis.side.findings += element_findings(other.side.kernel)
 
 
 def _row_sums(found: list[Analysis], candidates: list[Analysis]) -> list[Analysis]:

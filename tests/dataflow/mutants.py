@@ -152,7 +152,8 @@ def subject(version_root: Path, role: str, scratch: Path) -> Iterator[Subject]:
 
 def _small(program: Program, extension: Extension, function: KernelFunction) -> Extension:
     sources = [s for s in extension.sources if not s.endswith(".cu")][:1]
-    role = {"backward": "bwd", "row sums": "bwd", "split": "split"}.get(function.role, "fwd")
+    roles = {"backward": "bwd", "row sums": "bwd", "split": "split", "combine": "split"}
+    role = roles.get(function.role, "fwd")
     kernel_file = function.kernel.location.file
     for source in extension.sources:
         if source.endswith(".cu") and role in source:

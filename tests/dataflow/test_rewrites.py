@@ -199,7 +199,7 @@ FORWARD_FAULTS: dict[str, tuple[Change, str]] = {
     "cut to a whole number": (cut_to_a_whole_number, "alpha is cut to a whole number"),
     "kept as a whole number": (kept_as_a_whole_number, "alpha is cut to a whole number"),
     "handed to nobody knows what": (handed_to_nobody_knows_what, "is handed to smooth, a function that is not known"),
-    "exchanged over twice the distance": (exchanged_over_twice_the_distance, "which leaves some out"),
+    "exchanged over twice the distance": (exchanged_over_twice_the_distance, "other rows get into it"),
     "first row for all": (first_row_for_all, "element 0 of"),
     "mask's border one further": (mask_border_one_further, "is not hidden"),
     "rescale skips a column": (rescale_skips_a_column, "leaves elements out"),

@@ -9,12 +9,16 @@ from typing import Any
 from tracer.cpp.tree import Class, Node, TypeRef
 from tracer.dataflow.addresses import Address
 from tracer.dataflow.frames import Closure, Frame, Object, Thing, Type
-from tracer.dataflow.ir import Event, Formula, Ref, Site, Storage, Value, conjunction
+from tracer.dataflow.ir import Dimension, Event, Formula, Layout, Ref, Site, Storage, Value, conjunction
 from tracer.dataflow.library import CONVERTERS, WHOLE, Meaning, meaning
 from tracer.dataflow.lookup import Callee
 from tracer.dataflow.names import Names, constant_of, plain
 
 MAX_DEPTH = 24
+#: Names of functions that make a tensor with the extents of another one.
+_LIKE = frozenset(("make_fragment_like", "make_tensor_like"))
+#: Names of views that leave the numbering of the elements alone.
+_SAME_LAYOUT = frozenset(("data", "data_ptr", "begin"))
 
 
 class Calls(Names):
@@ -377,7 +381,9 @@ class Calls(Names):
         values = [self.evaluated(argument) for argument in arguments]
         if found.op in ("lane", "broadcast"):
             distance = constant_of(values[2]) if len(values) > 2 else None
-            return self.operation(found.op, values[1:2], site, str(distance) if isinstance(distance, int) else "")
+            made = self.value(found.op, values[1:2], site, str(distance) if isinstance(distance, int) else "")
+            made.constant = name if "_xor_" not in name and found.op == "lane" else None
+            return made
         if found.op == "fma":
             return self.operation("add", [self.operation("mul", values[:2], site), values[2]], site)
         if found.op == "reciprocal":
@@ -463,11 +469,15 @@ class Calls(Names):
     def _library_fresh(
         self, found: Meaning, name: str, callee: Node, arguments: Sequence[Node], base: Thing, site: Site
     ) -> Thing:
-        for argument in arguments:
-            self.thing(argument)
-        storage = self.store("", None)
-        storage.is_identity = name == "make_identity_tensor"
-        return Ref(storage)
+        things = [self.thing(argument) for argument in arguments]
+        made = Ref(self.store("", None))
+        if name in _LIKE and len(things) == 1 and isinstance(things[0], Ref):
+            made.layout = things[0].layout
+        else:  # what is made of the same things has the same extents
+            written = (name, self.frame.id, *[self.source.text(*self.site(argument)) for argument in arguments])
+            made.layout = self.made.setdefault(written, made.layout)
+        made.storage.is_identity = name == "make_identity_tensor"
+        return made
 
     def _library_shape(
         self, found: Meaning, name: str, callee: Node, arguments: Sequence[Node], base: Thing, site: Site
@@ -476,9 +486,17 @@ class Calls(Names):
         if name == "get" and things:
             return things[0]
         numbers = [constant_of(t) for t in things if isinstance(t, Value)]
-        text = f"{name}<{', '.join(str(_written(self.template_node(n))) for n in callee.children if n.kind != 'this')}>"
+        written = [self.template_node(node) for node in callee.children if node.kind != "this"]
+        text = f"{name}<{', '.join([str(_written(argument)) for argument in written])}>"
         values = [thing for thing in things if isinstance(thing, Value)]
         made = self.value("shape", values, site, text if not numbers or callee.children else name)
+        of = things[0] if things else base
+        if name == "layout" and isinstance(of, Ref):
+            self.extents[made.number] = of.layout, ()
+        elif name == "size":
+            dimension = _numbers(written[1:] if callee.kind == "member" else written)
+            if isinstance(of, Ref) and dimension is not None:
+                self.extents[made.number] = of.layout, dimension
         if name == "make_stride":
             self.tuples[made.number] = tuple([self.as_value(thing, site) for thing in things])
         elif name == "make_layout" and len(things) > 1:
@@ -497,7 +515,9 @@ class Calls(Names):
             return Ref(self.store("", None))  # an owning tensor: only an element type and a layout are given
         first = next((thing for thing in things if isinstance(thing, Ref)), None)
         if first is not None and first.storage.is_identity and name == "get" and len(callee.children) == 1:
-            coordinate = self.value("element", [self.read(first, site)], site, callee.children[0].text)
+            whole = first.view()
+            whole.component = (_numbers([self.template_node(node) for node in callee.children]) or (-1,))[0]
+            coordinate = self.value("element", [self.read(whole, site)], site, callee.children[0].text)
             coordinate.storage, coordinate.indices = first.storage, first.indices
             return coordinate
         if first is not None:
@@ -506,6 +526,13 @@ class Calls(Names):
             if name in ("local_tile", "local_partition", "make_tensor") and len(arguments) >= 2:
                 self.note_tile(first.storage, arguments, site)
             result = first.view(is_pointer=first.is_pointer or name.endswith("_ptr"))
+            if name == "get":
+                result.component = (_numbers([self.template_node(node) for node in callee.children]) or (-1,))[0]
+            elif name not in _SAME_LAYOUT:
+                of = plain(things[-1]).number if isinstance(things[-1], Value) else -1
+                was_of_thread = isinstance(first.layout, Layout) and first.layout.is_of_thread
+                own = Layout(is_of_thread=was_of_thread or "partition" in name)
+                result.layout = self.extents[of][0] if of in self.extents else own
             if first.storage.space == "global" and not name.endswith("ptr"):
                 result.address = self.address_of(first, name, arguments, things)
             return result
@@ -557,6 +584,12 @@ class Calls(Names):
         for formula in self.path[self.frame.entry :]:
             condition = conjunction(condition, formula)
         return condition
+
+
+def _numbers(arguments: Sequence[Any]) -> Dimension | None:
+    """Return the numbers that template arguments are; None where one of them is no number that is known."""
+    found = [constant_of(argument) if isinstance(argument, Value) else None for argument in arguments]
+    return tuple([n for n in found if isinstance(n, int)]) if all(isinstance(n, int) for n in found) else None
 
 
 def _written(argument: Any) -> str:

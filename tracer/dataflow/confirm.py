@@ -27,6 +27,8 @@ _SIZES = {"i": 2, "j": 3, "d": 2, "s": 3}
 _TILES = 3
 #: Relative error up to which values are the same: constants such as log2 e are written with the digits of a float.
 EXACT = 1e-6
+#: What a term raises that cannot be carried out: an operation that does not fit what was understood of its operands.
+_NOT_CARRIED_OUT = (Unknown, LookupError, AssertionError, ValueError, ArithmeticError)
 
 
 @dataclass(slots=True)
@@ -147,7 +149,7 @@ def _runs(
             message = f"the values become infinite or are not defined where the algorithm's are finite: {error}"
             result.findings.append(Finding("value", message, None, _place_of_loops(comparison)))
             return None
-        except (KeyError, IndexError, AssertionError) as error:
+        except (LookupError, AssertionError, ZeroDivisionError) as error:
             result.reason = f"the terms cannot be carried out: {error}"
             return None
         return first, second, expected, found
@@ -212,7 +214,7 @@ def _inside(evaluation: Evaluation, term: Term) -> Array | None:
         if value.op not in ("input", "phi"):
             try:
                 return evaluation.inside(evaluation.terms.term(value))
-            except (Unknown, KeyError, AssertionError):
+            except _NOT_CARRIED_OUT:
                 continue
     return None
 
@@ -220,7 +222,7 @@ def _inside(evaluation: Evaluation, term: Term) -> Array | None:
 def _factor(evaluation: Evaluation, value: Value, wanted: Array) -> float | None:
     try:
         return ratio(evaluation.inside(evaluation.terms.term(value)), wanted, EXACT)
-    except (Unknown, KeyError, AssertionError, ValueError, OverflowError):
+    except _NOT_CARRIED_OUT:
         return None
 
 

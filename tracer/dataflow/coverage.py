@@ -347,7 +347,7 @@ def coverage_findings(comparison: Comparison) -> list[Finding]:
     coverage = _Coverage(comparison)
     found = coverage.findings()
     comparison.unjudged += coverage.unjudged
-    return found + element_findings(comparison)
+    return element_findings(comparison.kernel.graph) + found
 
 
 def _tile_counter(loop: Loop) -> Storage:

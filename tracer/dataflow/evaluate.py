@@ -114,6 +114,8 @@ class Evaluation:
         position = chain.index(loop.number)
         sizes = list(self.problem.steps[: len(chain) - 1]) or [1]
         sizes.append(total - sum(sizes))
+        if position >= len(sizes):
+            raise ValueError("more loops carry values from tile to tile than a kernel has loops over tiles")
         return sum(sizes[:position]), sizes[position]
 
     # -- terms --------------------------------------------------------------------------------------------------------

@@ -9,7 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from tracer.dataflow.ir import Event, Formula, Loop, Ref, Site, Storage, Value, decided, flags_of, negated
+from tracer.dataflow.ir import (
+    Access,
+    Event,
+    Formula,
+    Loop,
+    Ref,
+    Site,
+    Storage,
+    Value,
+    decided,
+    flags_of,
+    negated,
+)
 from tracer.dataflow.state import Opening, State
 from tracer.errors import TracerError
 from tracer.model import Location
@@ -45,6 +57,7 @@ class Graph:
         self.events: list[Event] = []
         self.handed_away: list[Value] = []  # what is handed to functions that are not known, which may change it
         self.whole: set[int] = set()  # the values that are cut to whole numbers, by their numbers
+        self.accesses: list[Access] = []
         self.undefined = self.value("undefined")
 
     def location(self, site: Site) -> Location:
@@ -127,6 +140,8 @@ class Graph:
             value.loops |= ref.loops
             value.storage, value.address, value.indices = ref.storage, ref.address, ref.indices
             value.args += [index for index in ref.indices if index is not None]
+            if ref.places and self.open_loops:
+                self.accesses.append(Access(value, ref, self.path))
         return value
 
     def write(self, ref: Ref, contents: Value, site: Site) -> None:
@@ -142,6 +157,8 @@ class Graph:
         )
         value.args += [index for index in ref.indices if index is not None]
         value.guards, value.address, value.indices = self.path, ref.address, ref.indices
+        if ref.places and self.open_loops:
+            self.accesses.append(Access(value, ref, self.path))
         if ref.storage.space == "shared":
             is_copy = contents.op == "copy" and _from_global(contents.args[0])
             self.events.append(Event("write", ref.storage, site, self.path, is_copy))

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 Site = Any
 #: ``True``, ``False``, ``("flag", name)``, ``("test", value)``, ``("not", f)``, ``("and", f, g)``, ``("or", f, g)``.
 Formula: TypeAlias = bool | tuple[Any, ...]
+#: A dimension of a tensor: its number, and in a dimension that is made of others theirs; empty for all as one.
+Dimension: TypeAlias = tuple[int, ...]
 
 
 class Value:
@@ -32,7 +34,7 @@ class Value:
             arithmetic operation, comparison or function by its name.
         args: the operands.
         text: the name, for the operations that have one; of an ``element`` that is a coordinate, which of them.
-        constant: of a ``const``.
+        constant: of a ``const``; of a ``lane`` the name of a shuffle that goes in one direction only.
         condition: of a ``select``: its first operand is taken where this holds.
         site: where it stands.
         chain: the call sites through which its function was entered, outermost first.
@@ -116,6 +118,34 @@ class Storage:
         self.is_identity = False
 
 
+class Layout:
+    """How the elements of a view of a tensor are numbered; only its identity counts.
+
+    Attributes:
+        base: of a slice: the layout that it was cut out of.
+        kept: of a slice: the dimensions of that which can still be indexed.
+        is_of_thread: it numbers the elements of one thread.
+    """
+
+    __slots__ = ("base", "is_of_thread", "kept")
+
+    def __init__(
+        self, base: Layout | Storage | None = None, kept: tuple[Dimension, ...] = (), *, is_of_thread: bool = False
+    ) -> None:
+        """Make a layout that no other tensor has."""
+        self.base, self.kept = base, kept
+        self.is_of_thread: bool = is_of_thread or (isinstance(base, Layout) and base.is_of_thread)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One index of an element: which dimension it counts, and where it stands in that."""
+
+    layout: Layout | Storage
+    dimension: Dimension
+    index: Value
+
+
 class Ref:
     """A name of a storage, or of a part of it.
 
@@ -127,9 +157,16 @@ class Ref:
         name, declared: the variable, where it is one.
         indices: the index values by which the part was chosen.
         address: where in global memory it is; None for what is elsewhere.
+        layout: how the elements are numbered that can still be chosen: two references with the same one have the same
+            extents. A storage stands for the layout that it was made with.
+        places: the indices by which the part was chosen, with what each of them counts.
+        component: which component of an element is meant, where that is a coordinate; -1 for the whole.
     """
 
-    __slots__ = ("address", "declared", "indices", "is_indexed", "is_pointer", "loops", "name", "storage")
+    __slots__ = (
+        "address", "component", "declared", "indices", "is_indexed", "is_pointer", "layout", "loops", "name", "places",
+        "storage",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -146,6 +183,9 @@ class Ref:
         self.storage, self.name, self.declared, self.loops = storage, name, declared, loops
         self.is_pointer, self.is_indexed, self.indices = is_pointer, is_indexed, indices
         self.address: Address | None = None
+        self.layout: Layout | Storage = storage
+        self.places: tuple[Place, ...] = ()
+        self.component = -1
 
     def view(self, **changes: Any) -> Ref:
         """Return the same reference with some attributes changed; ``loops`` are added to those that it has."""
@@ -153,7 +193,7 @@ class Ref:
             self.storage, self.name, self.declared, loops=self.loops, is_pointer=self.is_pointer,
             is_indexed=self.is_indexed, indices=self.indices,
         )  # fmt: skip
-        new.address = self.address
+        new.address, new.layout, new.places, new.component = self.address, self.layout, self.places, self.component
         for key, change in changes.items():
             setattr(new, key, self.loops | change if key == "loops" else change)
         return new
@@ -254,6 +294,21 @@ def decided(formula: Formula, flags: dict[str, bool]) -> Formula:
         return negated(decided(formula[1], flags))
     left, right = decided(formula[1], flags), decided(formula[2], flags)
     return conjunction(left, right) if formula[0] == "and" else disjunction(left, right)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One read or write of an element.
+
+    Attributes:
+        value: the ``element`` that is read, or the ``set``.
+        ref: what is accessed.
+        path: the formulas under which it is.
+    """
+
+    value: Value
+    ref: Ref
+    path: tuple[Formula, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tracer.cpp.source import CppSource
@@ -11,7 +11,7 @@ from tracer.cpp.tree import Class, Node
 from tracer.dataflow.addresses import Address, Step
 from tracer.dataflow.frames import Closure, Frame, Object, Thing, Type
 from tracer.dataflow.graph import Graph
-from tracer.dataflow.ir import Formula, Ref, Site, Storage, Value, negated, plain
+from tracer.dataflow.ir import Dimension, Formula, Layout, Place, Ref, Site, Storage, Value, negated, plain
 from tracer.dataflow.lookup import Callee, Lookup
 from tracer.model import Location
 from tracer.records import dataclass
@@ -87,6 +87,9 @@ class Names(Graph):
         self.active: list[str] = []
         self.parameter_names: list[str] = []
         self.tuples: dict[int, tuple[Value, ...]] = {}  # of a tuple of numbers, by the number of its value
+        self.extents: dict[int, tuple[Layout | Storage, Dimension]] = {}  # of sizes and layouts
+        self.made: dict[tuple[str, ...], Layout | Storage] = {}  # by how a fragment is made
+        self.inner: dict[Layout | Storage, Layout | Storage] = {}  # of arrays in an array
         self.layouts: dict[int, Value] = {}  # the strides of a layout, by the number of its value
 
     def location(self, site: Site) -> Location:
@@ -161,15 +164,20 @@ class Names(Graph):
 
     def indexed(self, base: Thing, nodes: Iterable[Node], site: Site) -> Thing:
         """Return the part of a tensor that some indices choose; an underscore keeps a whole dimension."""
-        indices: list[Value | None] = []
-        for node in nodes:
-            indices += self.index_values(node)
+        nodes = tuple(nodes)
+        placed = [found for number, node in enumerate(nodes) for found in self.placed_values(node, (number,))]
+        indices = [index for _, index in placed]
         values = [index for index in indices if index is not None]
         if isinstance(base, Ref):
             if base.storage.space == "argument":
                 base.storage.space = "global"
             is_global = base.storage.space == "global"
+            layout, places = numbered(base, placed, len(nodes))
+            if values and len(values) == len(indices):
+                layout = self.inner.setdefault(base.layout, layout)
             return base.view(
+                layout=layout,
+                places=places,
                 loops=self.loops_of(values),
                 is_pointer=False,
                 is_indexed=base.is_indexed or len(values) == len(indices),
@@ -190,12 +198,17 @@ class Names(Graph):
 
     def index_values(self, node: Node) -> list[Value | None]:
         """Return the values of one written index: several for a coordinate, None for a whole dimension."""
+        return [value for _, value in self.placed_values(node, ())]
+
+    def placed_values(self, node: Node, dimension: Dimension) -> list[tuple[Dimension, Value | None]]:
+        """Return the values of one written index, each with the dimension that it counts."""
         if node.kind == "name" and node.text.rpartition("::")[2] == "_" and self.frame.find("_") is None:
-            return [None]
+            return [(dimension, None)]
         if node.kind == "call" and node.children[0].text.rpartition("::")[2] == "make_coord":
-            return [value for child in node.children[1:] for value in self.index_values(child)]
+            parts = [self.placed_values(child, (*dimension, n)) for n, child in enumerate(node.children[1:])]
+            return [found for part in parts for found in part]
         thing = self.thing(node)
-        return [self.as_value(thing, self.site(node))] if isinstance(thing, Ref | Value) else []
+        return [(dimension, self.as_value(thing, self.site(node)))] if isinstance(thing, Ref | Value) else []
 
     def part(self, ref: Ref, key: Any, name: str, site: Site) -> Ref:
         """Return the buffer that is cut out of another at a place of the source, or under the name of a member."""
@@ -240,6 +253,22 @@ class Names(Graph):
     def class_constant(self, cls: Class, name: str) -> Node | None:
         """Return the initialiser of a static constant of a class."""
         return next((node for constant, node in cls.constants if constant == name), None)
+
+
+def numbered(
+    base: Ref, placed: Sequence[tuple[Dimension, Value | None]], count: int
+) -> tuple[Layout | Storage, tuple[Place, ...]]:
+    """Return how what an index leaves of a tensor is numbered, and what its indices count.
+
+    Args:
+        base: the tensor.
+        placed: the indices with their dimensions; None keeps a dimension.
+        count: how many indices are written: one alone counts all elements, or is the coordinate of all dimensions.
+    """
+    alone = count == 1
+    places = [Place(base.layout, d[1:] if alone else d, index) for d, index in placed if index is not None]
+    kept = tuple([d[1:] if alone else d for d, index in placed if index is None])
+    return Layout(base.layout, kept), (*base.places, *places)
 
 
 def constant_of(value: Value) -> float | int | bool | str | None:
