@@ -192,9 +192,8 @@ def test_a_product_that_takes_slices_wrongly_is_caught(name: str, subjects: Subj
     assert not found.side.findings
     side = changed(found, change, tmp_path)
     assert side.comparison.match.ok and side.findings
-    assert {finding.kind for finding in side.findings} == {"bounds"}, side.findings
-    assert all(part in side.findings[0].message for part in message.split("{}")), side.findings
-    assert side.findings[0].location is not None
+    found_so = [f for f in side.findings if all(part in f.message for part in message.split("{}"))]
+    assert found_so and found_so[0].kind == "bounds" and found_so[0].location is not None, side.findings
 
 
 def all_at_once(s: Subject) -> None:
@@ -352,9 +351,8 @@ def test_a_wrong_predicate_is_caught(name: str, subjects: Subjects, tmp_path: Pa
     found = subjects(version, role)
     assert not found.side.findings
     side = changed(found, change, tmp_path)
-    assert [finding.kind for finding in side.findings] == ["bounds"], side.findings
-    assert message in side.findings[0].message, side.findings
-    assert side.findings[0].location is not None
+    found_so = [finding for finding in side.findings if message in finding.message]
+    assert found_so and found_so[0].kind == "bounds" and found_so[0].location is not None, side.findings
 
 
 @pytest.mark.parametrize("written", ["{1} > {0}", "!({0} >= {1})", "{0} <= {1} - 1"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tracer.dataflow.counting import Counting, Run, Use, behind
 from tracer.dataflow.ir import Access, Layout, Value, plain
@@ -21,7 +21,7 @@ def place_faults(counting: Counting) -> Iterator[tuple[str, Value]]:
                         value,
                     )
         for place in ref.places:
-            coordinate = reads.get(plain(place.index).number)
+            coordinate = _coordinate(reads, plain(place.index))
             if coordinate is not None and _is_wrong_component(counting, coordinate):
                 what = ("row", "column")[coordinate.ref.component]
                 yield (
@@ -37,6 +37,14 @@ def place_faults(counting: Counting) -> Iterator[tuple[str, Value]]:
                         f"{use.name} is indexed by the number of an element in a thread's fragment, {run.storage.name}",
                         use.access.value,
                     )
+
+
+def _coordinate(reads: Mapping[int, Access], index: Value) -> Access | None:
+    """Return the access to a tensor of coordinates whose component an index is."""
+    found = reads.get(index.number)
+    if found is None and index.op == "element" and index.storage is not None and index.storage.is_identity:
+        found = reads.get(plain(index.args[0]).number)
+    return found
 
 
 def _enters(counting: Counting, run: Run, contents: Value) -> bool:
