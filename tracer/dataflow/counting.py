@@ -155,7 +155,7 @@ class Counting:
         return self.by_counter[run.counter.number]
 
     def is_of_another_dimension(self, run: Run, use: Use) -> bool:
-        """Tell whether an index is for another dimension than the one that bounds the loop and is counted too."""
+        """Tell whether an index is for another dimension of its tensor than the one that bounds the loop."""
         whole = self.bound_of(run.bound)
         if whole is None or use.extent[0] is not whole[0] or use.extent[1] == whole[1]:
             return False
