@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import field
 
+from tracer.dataflow.barriers import barrier_findings
 from tracer.dataflow.confirm import EXACT, Confirmation
 from tracer.dataflow.counterpart import Counterpart, counterpart
 from tracer.dataflow.cuda import Kernel, kernels
@@ -343,6 +344,7 @@ def _look_at_later_kernels(found: list[Analysis], candidates: list[Analysis]) ->
                     factor = applied_factor(other.side.kernel, stored, host.passed)
                     if factor is not None:
                         product, location = product * factor, other.function.definition.location
+                        analysis.side.findings += barrier_findings(other.side.kernel, {}, ())
             except Unread as unread:
                 analysis.notes.append(f"what a later kernel makes of {name} is not judged: it depends on {unread}")
                 continue

@@ -13,7 +13,7 @@ import pytest
 from tests.dataflow.mutants import Change, Subject, changed, mutated, subject
 from tests.releases import release
 from tracer.cpp.tree import walk
-from tracer.dataflow.barriers import _happening, barrier_findings
+from tracer.dataflow.barriers import Barriers, barrier_findings
 from tracer.dataflow.ir import Value, decided, flags_of
 from tracer.dataflow.match import main_loops
 from tracer.dataflow.names import plain
@@ -247,7 +247,7 @@ def test_every_wait_for_copies_is_needed(forward: Subject) -> None:
     comparison = forward.side.comparison
     loops, flags = main_loops(comparison.kernel), comparison.match.flags
     events = forward.kernel.events
-    happening = {id(event) for event in _happening(events, flags)}
+    happening = {id(event) for event in Barriers(forward.kernel, loops).happening(flags)}
     waits = [n for n, event in enumerate(events) if event.kind == "wait" and id(event) in happening]
     assert len(waits) >= 3 and all(events[number].groups == 0 for number in waits)
     needed = 0

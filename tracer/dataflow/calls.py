@@ -9,10 +9,11 @@ from typing import Any
 from tracer.cpp.tree import Class, Node, TypeRef
 from tracer.dataflow.addresses import Address
 from tracer.dataflow.frames import Closure, Frame, Object, Thing, Type
-from tracer.dataflow.ir import Dimension, Event, Formula, Layout, Ref, Site, Storage, Value, conjunction
+from tracer.dataflow.ir import Dimension, Formula, Layout, Ref, Site, Storage, Value, conjunction
 from tracer.dataflow.library import CONVERTERS, WHOLE, Meaning, meaning
 from tracer.dataflow.lookup import Callee
-from tracer.dataflow.names import Names, constant_of, plain
+from tracer.dataflow.names import constant_of, plain
+from tracer.dataflow.ordering import Ordering
 
 MAX_DEPTH = 24
 #: Names of functions that make a tensor with the extents of another one.
@@ -21,7 +22,7 @@ _LIKE = frozenset(("make_fragment_like", "make_tensor_like"))
 _SAME_LAYOUT = frozenset(("data", "data_ptr", "begin"))
 
 
-class Calls(Names):
+class Calls(Ordering):
     """Calls of the function that is followed."""
 
     def statement(self, node: Node) -> bool:
@@ -362,11 +363,7 @@ class Calls(Names):
                 values.insert(0, self.as_value(base, site))
             return self.value("call", values, site, name)
         if found.does in ("barrier", "wait", "fence"):
-            kind = found.op if found.does == "barrier" else found.does
-            written = [child.text for child in callee.children if child.kind == "literal" and child.text.isdigit()]
-            groups = int(written[0]) if found.does == "wait" and written else 0
-            self.events.append(Event(kind, None, site, self.path, groups=groups))
-            return None
+            return self.library_order(found, name, callee, arguments, base, site)
         if found.does == "nothing":
             return None
         handler = getattr(self, "_library_" + found.does.replace(" ", "_"))
@@ -407,7 +404,10 @@ class Calls(Names):
     ) -> Thing:
         things = [self.thing(argument) for argument in arguments]
         if len(things) >= 2 and isinstance(things[-1], Ref):
-            self.write(things[-1], self.value("copy", [self.as_value(things[-2], site)], site), site)
+            contents, tool = self.as_value(things[-2], site), self.as_value(things[0], site)
+            if self.events and self.events[-1].kind == "read":
+                self.events[-1] = replace(self.events[-1], tool=tool)
+            self.write(things[-1], self.value("copy", [contents], site), site)
         return None
 
     def _library_clear(

@@ -14,7 +14,7 @@ from tracer.cpp.tree import EMPTY, Node, walk
 from tracer.dataflow.addresses import Address, Walk
 from tracer.dataflow.declarations import Declarations
 from tracer.dataflow.expressions import Undecided
-from tracer.dataflow.frames import Frame, Type
+from tracer.dataflow.frames import Closure, Frame, Type
 from tracer.dataflow.ir import Formula, Loop, Ref, Storage, Value, conjunction
 from tracer.dataflow.library import meaning
 from tracer.dataflow.names import COUNTING
@@ -228,7 +228,12 @@ class Kernel(Declarations):
     def _walking_pointers(self, body: Node, loop: Loop) -> dict[str, Ref]:
         """Find the pointers that move with a loop, which makes what is behind them indexed by the loop."""
         walking: dict[str, Ref] = {}
-        for node in self.lookup.assignments(body):
+        nodes = [*self.lookup.assignments(body)]
+        for name in self.lookup.called_names(body):
+            closure = self.frame.find(name)
+            if isinstance(closure, Closure):
+                nodes += self.lookup.assignments(closure.node)
+        for node in nodes:
             target = node.children[0]
             if target.kind == "call" and target.children[0].kind == "member":
                 found = meaning(target.children[0].text)
@@ -238,7 +243,6 @@ class Kernel(Declarations):
             if target.kind == "name" and target.text not in walking:
                 thing = self.frame.find(target.text)
                 if isinstance(thing, Ref) and (thing.is_pointer or node.children[0].kind == "call"):
-                    thing.storage.is_moving = True
                     moving = thing.view(loops=frozenset((loop.number,)))
                     if thing.storage.space == "global":
                         moving.address = (thing.address or Address()).walking(Walk(loop), 0)

@@ -10,7 +10,7 @@ from tracer.cpp.tree import Node
 from tracer.dataflow.addresses import UNKNOWN, Address, Step
 from tracer.dataflow.calls import Calls
 from tracer.dataflow.frames import Closure, Frame, Object, Thing
-from tracer.dataflow.ir import Event, Formula, Ref, Site, Value, decided, flags_of
+from tracer.dataflow.ir import Formula, Ref, Site, Value, decided, flags_of
 from tracer.dataflow.library import CONSTANTS, instruction, meaning
 from tracer.dataflow.names import COUNTING, OPERATORS, constant_of, plain
 
@@ -178,6 +178,8 @@ class Expressions(Calls):
         left = self.thing(left_node)
         if not isinstance(left, Ref):
             return left
+        if isinstance(left, Ref) and left.is_pointer and left.storage.space == "shared" and left_node.kind == "name":
+            self._move(left_node, left, right)
         if isinstance(left, Ref) and left.is_pointer and left.storage.space == "global" and left_node.kind == "name":
             offset = self.as_value(right, site) if operator in ("+=", "-=") else None
             moved = left.view(address=_moved(left, offset, operator[0])) if offset is not None else right
@@ -191,6 +193,8 @@ class Expressions(Calls):
 
     def _move(self, name: Node, base: Ref, right: Thing) -> None:
         """Move a pointer: what is behind it stays what it is, but its address is another one."""
+        if base.storage.space == "shared" and self.open_loops:
+            base.storage.moves.append(self.path)
         if name.kind != "name" or base.storage.space != "global":
             return
         before, after = base.address or Address(), UNKNOWN
@@ -330,18 +334,13 @@ class Expressions(Calls):
 
     def _thing_raw(self, node: Node) -> Thing:
         site = self.site(node)
-        does = instruction(node.text) if node.text.startswith("asm") else ""
+        is_assembly = node.text.startswith("asm")
+        if is_assembly and self.assembly_order(node, site):
+            return None
+        does = instruction(node.text) if is_assembly else ""
         if not does:
             return self.value("opaque", (), site, node.text[:40])
-        if does == "fence":
-            self.events.append(Event("fence", None, site, self.path))
-            return None
         things = [self.thing(child) for child in node.children]
-        if does == "wait":
-            counts = [constant_of(thing) for thing in things if isinstance(thing, Value)]
-            groups = next((count for count in counts if isinstance(count, int) and "wait_group" in node.text), 0)
-            self.events.append(Event("wait", None, site, self.path, groups=groups))
-            return None
         refs: list[Ref] = []
         for thing in things:
             if isinstance(thing, Ref) and all(thing.storage is not other.storage for other in refs):

@@ -132,7 +132,7 @@ class Graph:
         """Return the value behind a reference."""
         value = self.contents(ref.storage)
         if ref.storage.space == "shared":
-            self.events.append(Event("read", ref.storage, site, self.path))
+            self.events.append(Event("read", ref.storage, site, self.path, indices=ref.indices))
         if ref.storage.space == "global":
             ref.storage.loaded_in |= {loop.number for loop in self.open_loops}
         if ref.storage.space == "global" or ref.indices or ref.loops - value.loops:
@@ -161,7 +161,7 @@ class Graph:
             self.accesses.append(Access(value, ref, self.path))
         if ref.storage.space == "shared":
             is_copy = contents.op == "copy" and _from_global(contents.args[0])
-            self.events.append(Event("write", ref.storage, site, self.path, is_copy))
+            self.events.append(Event("write", ref.storage, site, self.path, is_copy, indices=ref.indices))
         self.state[ref.storage] = value
 
     def rename(self, ref: Ref, site: Site) -> None:
@@ -350,8 +350,8 @@ class Graph:
 
 def _from_global(value: Value) -> bool:
     while value.op in ("set", "element", "copy", "convert") or value.forward is not None:
-        if value.storage is not None and value.storage.space == "global":
-            return True
+        if value.storage is not None and not value.is_view and value.op in ("set", "element"):
+            return value.storage.space == "global"  # what is in registers already has arrived
         value = value.forward if value.forward is not None else value.args[0]
     return value.op == "input" or (value.storage is not None and value.storage.space == "global")
 

@@ -99,12 +99,12 @@ class Storage:
         loaded_in: the loops inside which it is read, of an input.
         tiles: the tiles cut out of it: (extents, coordinates), as values.
         is_raw: it is an array of bytes that tensors are laid into.
-        is_moving: a pointer into it moves from step to step, as in double buffering.
+        moves: the paths on which a pointer into it moves from step to step, as in double buffering.
         is_identity: its elements are their own coordinates.
     """
 
     __slots__ = (
-        "declared", "is_identity", "is_moving", "is_raw", "loaded_in", "name", "number", "parts", "space", "tiles",
+        "declared", "is_identity", "is_raw", "loaded_in", "moves", "name", "number", "parts", "space", "tiles",
     )  # fmt: skip
 
     def __init__(self, number: int, name: str, declared: Site, space: str) -> None:
@@ -114,7 +114,7 @@ class Storage:
         self.loaded_in: set[int] = set()
         self.tiles: list[tuple[tuple[Value, ...], tuple[Value | None, ...], Site]] = []
         self.is_raw = False
-        self.is_moving = False
+        self.moves: list[tuple[Formula, ...]] = []
         self.is_identity = False
 
 
@@ -323,6 +323,9 @@ class Event:
         is_copy: of a ``write``: the data come from global memory, so that they may arrive later.
         loop: of ``loop`` and ``end``.
         groups: of a ``wait``: how many of the newest groups of copies may still be under way.
+        waits_for_all: of a ``wait``: also for copies that are in no group yet.
+        indices: of a ``read`` or ``write``: the index values by which a part of the buffer was chosen.
+        tool: of a ``read`` by a tiled copy: that.
     """
 
     kind: str
@@ -332,3 +335,6 @@ class Event:
     is_copy: bool = False
     loop: Loop | None = None
     groups: int = 0
+    waits_for_all: bool = False
+    indices: tuple[Value | None, ...] = ()
+    tool: Value | None = None

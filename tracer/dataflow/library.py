@@ -14,6 +14,7 @@ CUDA_MATH = "CUDA C++ Programming Guide, Mathematical Functions"
 CUDA_WARP = "CUDA C++ Programming Guide, Warp Shuffle Functions"
 CUDA_ATOMIC = "CUDA C++ Programming Guide, Atomic Functions"
 CUDA_SYNC = "CUDA C++ Programming Guide, Synchronization Functions"
+CUDA_GROUPS = "CUDA C++ Programming Guide, Cooperative Groups"
 CUDA_CONVERT = "CUDA Math API, type casting intrinsics and half precision conversion"
 CXX = "ISO C++17, library clauses"
 CUTE_TENSOR = "CUTLASS documentation, CuTe: Tensors"
@@ -21,6 +22,7 @@ CUTE_ALGORITHM = "CUTLASS documentation, CuTe: Tensor algorithms"
 CUTE_LAYOUT = "CUTLASS documentation, CuTe: Layouts and layout algebra"
 CUTE_MMA = "CUTLASS documentation, CuTe: MMA atoms and tiled copies"
 CUTLASS = "CUTLASS documentation, fundamental types and fast math"
+CUTLASS_BARRIER = "CUTLASS, include/cutlass/arch/barrier.h: NamedBarrier"
 PTX = "PTX ISA, asynchronous copies, barriers and mma"
 
 
@@ -83,7 +85,9 @@ TABLE: tuple[Meaning, ...] = (
     Meaning(r"for_each", "transform", "for each", CUTE_ALGORITHM),
     Meaning(r"atomicAdd(?:_system|_block)?|gpuAtomicAdd(?:NoReturn)?|red_async\w*", "atomic add", "", CUDA_ATOMIC),
     # -- memory order
-    Meaning(r"__syncthreads|syncthreads", "barrier", "block", CUDA_SYNC),
+    Meaning(r"__syncthreads(?:_or|_and|_count)?|syncthreads", "barrier", "block", CUDA_SYNC),
+    Meaning(r"sync", "barrier", "block", CUDA_GROUPS),
+    Meaning(r"arrive_and_wait|named_barrier_sync", "barrier", "block", CUTLASS_BARRIER),
     Meaning(r"__syncwarp", "barrier", "warp", CUDA_SYNC),
     Meaning(r"cp_async_wait\w*", "wait", "", PTX),
     Meaning(r"cp_async_fence", "fence", "", PTX),
@@ -108,6 +112,7 @@ TABLE: tuple[Meaning, ...] = (
         "shape", "", CUTE_LAYOUT,
     ),  # fmt: skip
     Meaning(r"printf|print\w*|assert|__builtin_unreachable|static_assert|CUTE_\w+|__trap", "nothing", "", CXX),
+    Meaning(r"this_thread_block|tiled_partition|coalesced_threads", "shape", "", CUDA_GROUPS),
     Meaning(r"thread0?|is_same_v|sizeof|unpack|tie|forward_as_tuple", "shape", "", CXX),
 )  # fmt: skip
 
@@ -134,17 +139,30 @@ INSTRUCTIONS: tuple[tuple[str, str], ...] = (
     ("cp.async.ca", "copy"),
     ("cp.async.commit_group", "fence"),
     ("cp.async.wait", "wait"),
+    ("bar.sync", "block"),
+    ("barrier.sync", "block"),
+    ("barrier.cta.sync", "block"),
+    ("bar.warp.sync", "warp"),
     ("ex2.approx", "exp2"),
 )
 
 
 def instruction(text: str) -> str:
-    """Return what the PTX instruction of an ``asm`` statement does; empty for one that is not in the table."""
-    written = re.search(r'"\s*([a-z][\w.]*)', text)
-    if written is None:
-        return ""
-    fitting = [row for row in INSTRUCTIONS if written.group(1).startswith(row[0])]
-    return max(fitting, key=lambda row: len(row[0]))[1] if fitting else ""
+    """Return what the first PTX instruction of an ``asm`` statement does; empty for one that is not in the table."""
+    found = instructions(text)
+    return found[0][0] if found else ""
+
+
+def instructions(text: str) -> list[tuple[str, str, str]]:
+    """Return what each PTX instruction of an ``asm`` statement does, its name, and its first operand as written."""
+    template = re.search(r'\(\s*((?:"(?:[^"\\]|\\.)*"\s*)+)', text)
+    code = re.sub(r'"\s*"', "", template.group(1)).strip().strip('"') if template is not None else ""
+    found = []
+    for written in re.finditer(r"(?:^|[;{}]|\\[nt])\s*(?:@!?\S+\s+)?([a-z][\w.]*)\s*([^\s;,\\]*)", code):
+        fitting = [row for row in INSTRUCTIONS if written.group(1).startswith(row[0])]
+        does = max(fitting, key=lambda row: len(row[0]))[1] if fitting else ""
+        found.append((does, written.group(1), written.group(2)))
+    return found
 
 
 _COMPILED = tuple((re.compile(meaning.names), meaning) for meaning in TABLE)

@@ -56,6 +56,7 @@ class Lookup:
         self._classes_named: dict[str, list[Class]] = {}
         self._expressions: dict[str, Node] = {}
         self._assignments: dict[int, tuple[Node, tuple[Node, ...]]] = {}
+        self._called_names: dict[int, tuple[Node, tuple[str, ...]]] = {}
         for found in self.tables.classes.values():
             self._classes_named.setdefault(found.declaration.name.partition("<")[0], []).append(found)
 
@@ -89,6 +90,14 @@ class Lookup:
         if id(body) not in self._assignments:
             self._assignments[id(body)] = body, tuple([node for node in walk(body) if node.kind == "assign"])
         return self._assignments[id(body)][1]
+
+    def called_names(self, body: Node) -> tuple[str, ...]:
+        """Return the names without a qualifier that are called inside of a loop's body, found once."""
+        if id(body) not in self._called_names:
+            callees = [node.children[0] for node in walk(body) if node.kind == "call"]
+            names = {callee.text: None for callee in callees if callee.kind == "name" and "::" not in callee.text}
+            self._called_names[id(body)] = body, tuple(names)
+        return self._called_names[id(body)][1]
 
     # -- classes ------------------------------------------------------------------------------------------------------
     def class_of(self, type_: TypeRef | None) -> Class | None:

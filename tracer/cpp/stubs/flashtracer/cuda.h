@@ -231,4 +231,22 @@ template <class T, int threads, int... More> struct BlockReduce {
 };
 }  // namespace cub
 
+// ---- Cooperative groups ---------------------------------------------------------------------------------------------
+namespace cooperative_groups {
+struct thread_block {
+  static void sync();
+  static unsigned size();
+  static unsigned thread_rank();
+};
+thread_block this_thread_block();
+struct thread_group {
+  void sync() const;
+  unsigned size() const;
+  unsigned thread_rank() const;
+};
+template <unsigned threads> thread_group tiled_partition(thread_block const&);
+thread_group coalesced_threads();
+template <class Group> void sync(Group const&);
+}  // namespace cooperative_groups
+
 #pragma clang force_cuda_host_device end

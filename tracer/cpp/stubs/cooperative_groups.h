@@ -1,0 +1,1 @@
+#include <flashtracer/cuda.h>
