@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from tracer.cpp.tree import Node
 from tracer.dataflow.addresses import UNKNOWN, Address, Step
-from tracer.dataflow.calls import Calls
 from tracer.dataflow.frames import Closure, Frame, Object, Thing
 from tracer.dataflow.ir import Formula, Ref, Site, Value, decided, flags_of
 from tracer.dataflow.library import CONSTANTS, instruction, meaning
+from tracer.dataflow.library_calls import LibraryCalls
 from tracer.dataflow.names import COUNTING, OPERATORS, constant_of, plain
 
 
@@ -24,7 +24,7 @@ class Undecided(Exception):
         self.flags = sorted(flags)
 
 
-class Expressions(Calls):
+class Expressions(LibraryCalls):
     """Expressions of the function that is followed."""
 
     def thing(self, node: Node) -> Thing:

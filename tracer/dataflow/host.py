@@ -106,6 +106,10 @@ _ARITHMETIC: dict[str, Callable[[list[float]], float]] = {
 _FOLLOWED: WeakKeyDictionary[CppSource, dict[str, Kernel | None]] = WeakKeyDictionary()
 
 
+#: How large the host functions are that were asked for.
+_SIZES: WeakKeyDictionary[CppSource, dict[str, int]] = WeakKeyDictionary()
+
+
 class HostCode:
     """The host functions on the way to a kernel, followed on demand."""
 
@@ -167,7 +171,10 @@ class HostCode:
         return None
 
     def _size(self, id: str) -> int:
-        return sum(1 for part in self.source.tree(id) for _ in walk(part))
+        sizes = _SIZES.setdefault(self.source, {})
+        if id not in sizes:
+            sizes[id] = sum(1 for part in self.source.tree(id) for _ in walk(part))
+        return sizes[id]
 
     def _follow(self, id: str) -> Kernel | None:
         followed = _FOLLOWED.setdefault(self.source, {})

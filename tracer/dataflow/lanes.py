@@ -34,8 +34,11 @@ class Lanes:
         self.extents: list[int] = [ELEMENT] * len(graph.values)
         self.exchanges = {value.number: Exchange(value, op) for op, value in terms.lanes}
         self._reducing = self._reducing_phis()
+        # Only what a loop carries depends on a later value: without a change there, nothing else changes.
+        carried = [phi for loop in graph.loops for phi in loop.phis if phi.forward is None]
         for _ in range(6):
-            if not self._pass():
+            self._pass()
+            if all(self._extent(phi) == self.extents[phi.number] for phi in carried):
                 break
 
     def extent(self, value: Value) -> int:
@@ -54,17 +57,10 @@ class Lanes:
                     found.add(phi.number)
         return found
 
-    def _pass(self) -> bool:
-        changed = False
+    def _pass(self) -> None:
         for value in self.graph.values:
-            if value.forward is not None:
-                new = self.extents[value.forward.number]
-            else:
-                new = self._extent(value)
-            if new != self.extents[value.number]:
-                self.extents[value.number] = new
-                changed = True
-        return changed
+            forward = value.forward
+            self.extents[value.number] = self._extent(value) if forward is None else self.extents[forward.number]
 
     def _extent(self, value: Value) -> int:
         args = value.args

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from weakref import WeakKeyDictionary
 
 from tracer.cpp import slices
 from tracer.cpp.source import CppSource
@@ -18,6 +19,9 @@ _WHOLE = re.compile(
     r"(?:const |volatile )*(?:unsigned |signed )?(?:int|long|long long|short|char|unsigned|"
     r"(?:std::)?u?int\d+_t|(?:std::)?size_t)(?: int)?(?: const)?"
 )
+
+#: Of each body looked into: itself, so that it lives on, its assignments, and the names that are called in it.
+_INSIDE: WeakKeyDictionary[CppSource, dict[int, tuple[Node, tuple[Node, ...], tuple[str, ...]]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,8 +59,6 @@ class Lookup:
         self._callees: dict[str, Callee | None] = {}
         self._classes_named: dict[str, list[Class]] = {}
         self._expressions: dict[str, Node] = {}
-        self._assignments: dict[int, tuple[Node, tuple[Node, ...]]] = {}
-        self._called_names: dict[int, tuple[Node, tuple[str, ...]]] = {}
         for found in self.tables.classes.values():
             self._classes_named.setdefault(found.declaration.name.partition("<")[0], []).append(found)
 
@@ -86,18 +88,21 @@ class Lookup:
         return Callee(id, usr, parts[:-1], parts[-1], self.tables.template_parameters.get(usr, ()))
 
     def assignments(self, body: Node) -> tuple[Node, ...]:
-        """Return the assignments inside of a loop's body, found once however often its function is inlined."""
-        if id(body) not in self._assignments:
-            self._assignments[id(body)] = body, tuple([node for node in walk(body) if node.kind == "assign"])
-        return self._assignments[id(body)][1]
+        """Return the assignments inside of a loop's body, found once for all kernels that have it."""
+        return self._inside(body)[1]
 
     def called_names(self, body: Node) -> tuple[str, ...]:
         """Return the names without a qualifier that are called inside of a loop's body, found once."""
-        if id(body) not in self._called_names:
-            callees = [node.children[0] for node in walk(body) if node.kind == "call"]
+        return self._inside(body)[2]
+
+    def _inside(self, body: Node) -> tuple[Node, tuple[Node, ...], tuple[str, ...]]:
+        known = _INSIDE.setdefault(self.source, {})
+        if id(body) not in known:
+            nodes = [node for node in walk(body) if node.kind in ("assign", "call")]
+            callees = [node.children[0] for node in nodes if node.kind == "call"]
             names = {callee.text: None for callee in callees if callee.kind == "name" and "::" not in callee.text}
-            self._called_names[id(body)] = body, tuple(names)
-        return self._called_names[id(body)][1]
+            known[id(body)] = body, tuple([node for node in nodes if node.kind == "assign"]), tuple(names)
+        return known[id(body)]
 
     # -- classes ------------------------------------------------------------------------------------------------------
     def class_of(self, type_: TypeRef | None) -> Class | None:
