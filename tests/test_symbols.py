@@ -141,3 +141,15 @@ def test_the_picture_has_a_node_for_each_symbol_and_the_rescale_in_it(table: tup
     alpha, output = symbols.index("alpha"), symbols.index("O_i")
     assert f"s{alpha} --> s{output}" in picture
     assert found.rows[output].variables[0].name in picture
+
+
+def test_every_kind_of_finding_is_in_the_schemas() -> None:
+    folder = Path(symbols_json.__file__).parents[1]
+    sources = [
+        file.read_text(encoding="utf-8") for file in (*folder.glob("dataflow/**/*.py"), folder / "crosscheck.py")
+    ]
+    said = {kind for text in sources for kind in re.findall(r"\b(?:Finding|Problem|_report)\(\s*\"(\w+)\"", text)}
+    assert {"missing", "bounds", "unread", "swapped", "barrier"} <= said
+    for name in ("check", "symbols"):
+        schema = json.loads((folder / "schemas" / f"{name}.schema.json").read_text())
+        assert said <= set(schema["$defs"]["problem"]["properties"]["kind"]["enum"]), name
