@@ -37,12 +37,14 @@ class Step:
         mode: of what; None for elements.
         sign: 1, or -1 where it is subtracted.
         guards: the formulas under which it is added.
+        is_inside: it chooses an element of a tile, for the first of which it is nothing.
     """
 
     index: Value
     mode: Mode | None = None
     sign: int = 1
     guards: tuple[Formula, ...] = ()
+    is_inside: bool = False
 
 
 class Walk:
@@ -101,8 +103,8 @@ class Address:
             mode = self.modes[place] if place < len(self.modes) else None
             if index is None:
                 modes.append(mode)
-            elif mode is not None and not (self.is_tile and not mode.extents):
-                steps.append(Step(index, mode))
+            elif mode is not None:
+                steps.append(Step(index, mode, is_inside=self.is_tile and not mode.extents))
             elif not self.is_tile:
                 known = False
         return replace(self, steps=tuple(steps), modes=tuple(modes), is_known=known)

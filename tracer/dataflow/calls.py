@@ -294,6 +294,7 @@ class Calls(Ordering):
                     self.bind_copy(parameter, self.read(thing, site), declared)
                     return
                 named = thing.view(name=parameter.text, declared=declared)
+                named.is_alias = parameter.type is not None and parameter.type.form == "reference"
                 if thing.storage.space == "registers" and not thing.is_indexed:
                     self.rename(named, declared)
                 self.frame.bind(parameter.text, named)

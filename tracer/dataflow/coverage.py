@@ -49,6 +49,7 @@ class _Setup:
         is_causal: row r sees the columns up to r + keys - queries.
         along_rows: the loops go over tiles of rows.
         has_masks: the masks can be judged.
+        by_loops: see :class:`Configuration`.
     """
 
     rows: int
@@ -58,6 +59,7 @@ class _Setup:
     is_causal: bool
     along_rows: bool
     has_masks: bool
+    by_loops: bool = False
 
     @property
     def blocks(self) -> int:
@@ -187,7 +189,10 @@ class _Coverage:
         # Ranges of keys multiply the work.
         for rows, columns in _TILES[-1:] if roles.part or configuration.is_even else _TILES:
             for number, (queries, keys) in enumerate(lengths):
-                setup = _Setup(rows, columns, queries, keys, configuration.is_causal, roles.along_rows, has_masks)
+                setup = _Setup(
+                    rows, columns, queries, keys, configuration.is_causal, roles.along_rows, has_masks,
+                    configuration.by_loops,
+                )  # fmt: skip
                 # Where tiles lie is one formula for all sizes: one problem is enough, with tiles that are not square.
                 looks = rows != columns and number == 0 and not configuration.is_even
                 for tile in range(setup.blocks):
@@ -235,6 +240,10 @@ class _Coverage:
                 what = "keys" if setup.along_rows else "rows"
                 self._report("bounds", f"a thread block leaves before its tile is done ({what} of tile {tile})", None)
             return
+        # A window hides the tiles at the other end, too, which a causal mask never does.
+        edge = setup.visits - 1 if setup.along_rows else 0
+        if setup.by_loops and edge in setup.needed(tile) and all(number != edge for number, _ in everything):
+            raise Unseen("the width of a window")
         self._judge(everything, masks, setup, tile)
         if misplaced and not self.found:
             self.found["bounds"] = misplaced[0]

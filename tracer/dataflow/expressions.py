@@ -197,6 +197,8 @@ class Expressions(LibraryCalls):
             base.storage.moves.append(self.path)
         if name.kind != "name" or base.storage.space != "global":
             return
+        if base.is_alias:
+            self.lost.add(base.storage)  # the pointer of the caller moves too
         before, after = base.address or Address(), UNKNOWN
         if isinstance(right, Ref) and right.storage is base.storage and right.address is not None:
             after = right.address

@@ -156,6 +156,7 @@ class Ref:
         is_indexed: a part was chosen by an index.
         name, declared: the variable, where it is one.
         indices: the index values by which the part was chosen.
+        is_alias: it is a parameter that was passed by reference.
         address: where in global memory it is; None for what is elsewhere.
         layout: how the elements are numbered that can still be chosen: two references with the same one have the same
             extents. A storage stands for the layout that it was made with.
@@ -164,8 +165,8 @@ class Ref:
     """
 
     __slots__ = (
-        "address", "component", "declared", "indices", "is_indexed", "is_pointer", "layout", "loops", "name", "places",
-        "storage",
+        "address", "component", "declared", "indices", "is_alias", "is_indexed", "is_pointer", "layout", "loops",
+        "name", "places", "storage",
     )  # fmt: skip
 
     def __init__(
@@ -186,6 +187,7 @@ class Ref:
         self.layout: Layout | Storage = storage
         self.places: tuple[Place, ...] = ()
         self.component = -1
+        self.is_alias = False
 
     def view(self, **changes: Any) -> Ref:
         """Return the same reference with some attributes changed; ``loops`` are added to those that it has."""

@@ -82,6 +82,7 @@ class Names(Graph):
         self.frame = Frame(id, {})
         self.unknown: dict[str, Site] = {}
         self.inlined = 0
+        self.lost: set[Storage] = set()  # the tensors of which it is not known where they are pointed to
         self.scalars: set[int] = set()  # the storages that are declared as numbers
         self.followed: dict[str, Callee] = {}  # the functions that were inlined, by USR
         self.active: list[str] = []

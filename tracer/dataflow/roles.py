@@ -64,6 +64,7 @@ class Configuration:
         only_equal: its diagonal is known to be the right one only for as many keys as queries.
         has_masks: the masks can be judged.
         is_even: the lengths are multiples of the tiles'.
+        by_loops: only the loops tell that the mask should be causal; they may as well be those of a window.
         conflict: the arguments that set the diagonal of the masks and that of the loops, where they are not the same.
     """
 
@@ -73,6 +74,7 @@ class Configuration:
     has_masks: bool = True
     is_even: bool = False
     conflict: tuple[str, str] | None = None
+    by_loops: bool = False
 
 
 class RoleFinder:
@@ -98,7 +100,12 @@ class RoleFinder:
             raise NotTold("it does not cut Q and K into tiles by a layout")
         across = keys if along_rows else queries
         assert across is not None
-        tile = next((_name(c[0]) for _, c, _ in across.tiles if c and c[0] is not None), "")
+        stored = [self.graph.inputs.get(name) for name in self.comparison.match.outputs.values() if name is not None]
+        beside = [storage for storage in stored if storage is not None and not along_rows]
+        chosen = [c[0] for storage in (across, *beside) for _, c, _ in storage.tiles if c and c[0] is not None]
+        tile = next((name for name in map(_name, chosen) if name), "")
+        if chosen and not tile:
+            raise NotTold("the number of the tile that it works on is computed")
         tile = tile or self._multiplied_with(columns if along_rows else rows)
         known = {rows, columns, tile}
         starts = self.leaves_of_loops(self.base) - known
@@ -171,7 +178,8 @@ class RoleFinder:
                 # The loops end at a diagonal, so there should be a mask along it; one with more arguments may be one
                 # for a window, with widths that the host makes endless.
                 is_judged = leaves - roles.known <= loops - roles.known
-                yield Configuration(flags, True, across not in loops and not is_diagonal, is_judged)
+                equal = across not in loops and not is_diagonal
+                yield Configuration(flags, True, equal, is_judged, by_loops=True)
 
     def _leaves(self, flags: Mapping[str, bool]) -> set[str]:
         """Return the leaves of the masks; in a backward pass, whose masks tell less, also of the loops over tiles."""

@@ -7,13 +7,13 @@ stride of the tensor's rows. A pointer that moves is moved as the loops over til
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from tracer.dataflow.addresses import Address, Mode, Step, Walk
 from tracer.dataflow.compare import Comparison
 from tracer.dataflow.cuda import Kernel
 from tracer.dataflow.diagnose import Finding
-from tracer.dataflow.ir import Formula, Loop, Value, flags_of, tests_of
+from tracer.dataflow.ir import Formula, Loop, Storage, Value, flags_of, tests_of
 from tracer.dataflow.names import plain
 from tracer.dataflow.numbers import Condition, Numbers, Unseen
 from tracer.dataflow.predicates import Predicates, Seen
@@ -216,7 +216,15 @@ class Tiles:
     def _step(self, step: Step) -> int:
         if not self._happens(step.guards):
             return 0
-        index = self.places.number(step.index)
+        self.places.is_inside = step.is_inside
+        try:
+            index = self.places.number(step.index)
+        except Unseen:
+            if not step.is_inside:
+                raise
+            return 0  # whichever element of the tile that is
+        finally:
+            self.places.is_inside = False
         return step.sign * index * (self._stride(step.mode) if step.mode is not None and index else 1)
 
     def _is_passed(self, mode: Mode) -> bool:
@@ -320,6 +328,7 @@ class _Places(Numbers):
         self.base, self.bounds, self.arguments, self.divisors = numbers, bounds, arguments, divisors
         self.counters, self.after = numbers.counters, numbers.after
         self.part, self.are_equal, self.has_passed = "", False, False
+        self.is_inside = False
         self.asked: set[str] = set()
         self.given = ""
         self._primes: dict[str, int] = {}
@@ -327,6 +336,16 @@ class _Places(Numbers):
     def leaves_in(self, number: int) -> tuple[tuple[str, int], ...]:
         """Return the leaves whose primes divide a number, with these; none for zero."""
         return tuple([row for row in self._primes.items() if number and number % row[1] == 0])
+
+    def _read(self, value: Value) -> Callable[[], int]:
+        if value.op == "element" and value.storage is not None and value.storage.is_identity:
+            return lambda: 0  # the first element of a thread's tile
+        return super()._read(value)
+
+    def _counter(self, table: Mapping[tuple[int, Storage], int], value: Value) -> int:
+        if self.is_inside and value.loop is not None and (value.loop.number, value.storage) not in table:
+            return 0
+        return super()._counter(table, value)
 
     def condition(self, formula: Formula) -> Condition:
         """Return a condition as the loops see it: a prime would make every test true."""
@@ -367,7 +386,9 @@ def accesses_of(comparison: Comparison, loops: Sequence[Loop]) -> tuple[list[Acc
     guards = guards_of_loads(graph.values)
     found: list[Access] = []
     unknown: set[str] = set()
+    lost = graph.lost if isinstance(graph, Kernel) else set()
     uses: dict[tuple[str, int], int] = {}
+    read: set[tuple[str, int, object]] = set()
     for value in graph.values:
         name = storages.get(id(value.storage)) if value.op in ("element", "set") and value.storage is not None else None
         if name is None or (value.op == "element" and value.number not in guards):
@@ -376,7 +397,8 @@ def accesses_of(comparison: Comparison, loops: Sequence[Loop]) -> tuple[list[Acc
         if symbol is None or value.is_view:
             continue
         address = value.address
-        if address is None or not (address.is_known and address.is_tile and address.rows is not None):
+        is_lost = value.storage in lost or address is None or not address.is_known
+        if is_lost or address is None or not address.is_tile or address.rows is None:
             unknown.add(symbol)
             continue
         loop = next((loop for loop in loops if loop.first <= value.number < loop.last), None)
@@ -385,7 +407,11 @@ def accesses_of(comparison: Comparison, loops: Sequence[Loop]) -> tuple[list[Acc
             key = (name, loop.number)
             if key not in uses:
                 uses[key] = _first_use(comparison, name, loop)
-            is_next = uses[key] < value.number
+            # What is read again from where it was read before it was used is still of the same step.
+            tile = tuple([step for step in address.steps if not step.is_inside]), address.walks
+            if uses[key] >= value.number:
+                read.add((name, loop.number, tile))
+            is_next = (name, loop.number, tile) not in read
         when = value.guards if value.op == "set" else guards[value.number]
         is_before = not loops or value.number < loops[0].first
         found.append(Access(symbol, value, address, loop, is_before, is_next, value.op == "set", when))
