@@ -10,10 +10,12 @@ import pytest
 
 from tests.dataflow.mutants import Change, Subject, changed, subject
 from tests.releases import release
+from tracer.cpp.tree import walk
 from tracer.dataflow.addresses import Step
 from tracer.dataflow.ir import Value
 from tracer.dataflow.match import main_loops
 from tracer.dataflow.names import plain
+from tracer.dataflow.roles import RoleFinder
 from tracer.dataflow.tiles import Access, accesses_of, free_flags
 
 
@@ -233,3 +235,27 @@ def test_a_stride_that_is_not_known_is_said(subjects: Callable[[str, str], Subje
     side = changed(subjects("2.8.3", "forward"), change, tmp_path)
     assert not side.findings
     assert any(note.startswith("where the tiles of Q lie is not judged") for note in side.comparison.unjudged)
+
+
+# -- other ways of reaching the same places ---------------------------------------------------------------------------
+def indexed_instead_of_moved(s: Subject) -> None:
+    """A pointer to the rows stays; the index goes back by as many rows as the pointer would have."""
+    (loop,) = main_loops(s.side.comparison.kernel)
+    counter, start, _, _ = loop.counters[0]
+    rows = RoleFinder(s.side.comparison, [loop]).roles().rows
+    for move in moves(s, "L"):
+        s.replace(move.index.site, "0")
+    for access in accesses(s, "L"):
+        if access.is_next:
+            steps = f"({s.text(plain(start).site)} - {counter.name} + 1)"
+            written = (access.value.site[0], access.value.site[1].children[1])
+            reads = [node for node in walk(written[1]) if node.kind == "call" and len(node.children) == 2]
+            target = (written[0], reads[0].children[1]) if reads else written
+            s.replace(target, f"{s.text(target)} - {steps} * {rows}")
+
+
+def test_the_same_place_reached_otherwise_is_none_of_another_tile(
+    subjects: Callable[[str, str], Subject], tmp_path: Path
+) -> None:
+    side = changed(subjects("2.8.3", "backward"), indexed_instead_of_moved, tmp_path)
+    assert not side.findings, side.findings
