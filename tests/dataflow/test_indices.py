@@ -14,6 +14,7 @@ from tests.dataflow.mutants import Change, Subject, changed, mutated, subject
 from tests.releases import release
 from tracer.cpp.tree import walk
 from tracer.dataflow.barriers import Barriers, barrier_findings
+from tracer.dataflow.coverage import _PROBLEMS
 from tracer.dataflow.ir import Value, decided, flags_of
 from tracer.dataflow.match import main_loops
 from tracer.dataflow.names import plain
@@ -340,15 +341,14 @@ def test_work_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
             kernels(source, reference.kernels("flash_attention_2_forward")[0].id)
 
 
-@pytest.mark.parametrize("tiles", [(64, 64), (64, 32)])
-@pytest.mark.parametrize("lengths", [(83, 139), (139, 75), (131, 131), (139, 139)])
-def test_both_sides_of_every_border_are_asked(tiles: tuple[int, int], lengths: tuple[int, int]) -> None:
+@pytest.mark.parametrize(
+    "problem", [problem for key, problems in _PROBLEMS.items() if not key[0] for problem in problems]
+)
+def test_both_sides_of_every_border_are_asked(problem: tuple[int, int, int, int]) -> None:
     """A mask that is off by one can only be seen at the last score that is shown or the first that is hidden."""
-    from tracer.dataflow.coverage import _PROBLEMS, _TILES
     from tracer.dataflow.fragments import LANES, places
 
-    assert tiles in _TILES and lengths in (*_PROBLEMS[False, False], *_PROBLEMS[False, True])
-    (rows, columns), (queries, keys) = tiles, lengths
+    rows, columns, queries, keys = problem
     asked = [
         (i + row, j + column)
         for i in range(0, queries, rows)

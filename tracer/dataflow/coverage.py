@@ -25,14 +25,13 @@ from tracer.dataflow.roles import Configuration, NotTold, RoleFinder, Roles
 from tracer.dataflow.tiles import Tiles, accesses_of, free_flags
 from tracer.records import dataclass
 
-#: (rows of a Q tile, rows of a K/V tile) to try.
-_TILES = ((64, 64), (64, 32))
-#: (query length, key length) to try; not multiples of the tiles, keys more and fewer than queries.
-_PROBLEMS: dict[tuple[bool, bool], tuple[tuple[int, int], ...]] = {  # by whether they fill all tiles, and are equal
-    (False, False): ((83, 139), (139, 75)),
-    (False, True): ((131, 131), (139, 139)),
-    (True, False): ((128, 192),),
-    (True, True): ((128, 128),),
+#: (rows of a Q tile, rows of a K/V tile, query length, key length) to try, by whether the lengths fill all tiles and
+#: whether they are equal. Else they are no multiples of the tiles, and there are more keys than queries, and fewer.
+_PROBLEMS: dict[tuple[bool, bool], tuple[tuple[int, int, int, int], ...]] = {
+    (False, False): ((64, 32, 83, 139), (64, 64, 139, 75)),
+    (False, True): ((64, 32, 131, 131), (64, 64, 139, 139)),
+    (True, False): ((64, 32, 128, 192),),
+    (True, True): ((64, 32, 128, 128),),
 }
 _MOST_STEPS = 64
 _NEAR = 8
@@ -185,20 +184,18 @@ class _Coverage:
         if configuration.conflict is not None:
             message = "the masks hide what lies beyond a diagonal set by {}, the loops end at one set by {}"
             self._report("mask", message.format(*configuration.conflict), masks[0].site if masks else None)
-        lengths = _PROBLEMS[configuration.is_even, configuration.only_equal]
-        # Ranges of keys multiply the work.
-        for rows, columns in _TILES[-1:] if roles.part or configuration.is_even else _TILES:
-            for number, (queries, keys) in enumerate(lengths):
-                setup = _Setup(
-                    rows, columns, queries, keys, configuration.is_causal, roles.along_rows, has_masks,
-                    configuration.by_loops,
-                )  # fmt: skip
-                # Where tiles lie is one formula for all sizes: one problem is enough, with tiles that are not square.
-                looks = rows != columns and number == 0 and not configuration.is_even
-                for tile in range(setup.blocks):
-                    self._walk(numbers, masks, tiles if looks else idle, setup, tile)
-                    if self.found:
-                        return
+        problems = _PROBLEMS[configuration.is_even, configuration.only_equal]
+        for number, (rows, columns, queries, keys) in enumerate(problems):
+            setup = _Setup(
+                rows, columns, queries, keys, configuration.is_causal, roles.along_rows, has_masks,
+                configuration.by_loops,
+            )  # fmt: skip
+            # Where tiles lie is one formula for all sizes: one problem is enough, with tiles that are not square.
+            looks = number == 0 and not configuration.is_even
+            for tile in range(setup.blocks):
+                self._walk(numbers, masks, tiles if looks else idle, setup, tile)
+                if self.found:
+                    return
         self.unseen.update(tiles.unseen)
         self.uncopied.update(predicates.unseen)
         for finding in tiles.argument_findings():
