@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.releases import release
 from tracer.checkout import open_checkout
 from tracer.cpp.source import CppSource
 from tracer.cpp.store import Store
@@ -24,6 +25,16 @@ from tracer.dataflow.sides import LISTINGS, Side, make_side
 from tracer.extensions import Extension
 from tracer.graph import Program
 from tracer.model import Location
+
+
+def copy_of(version: str, target: Path) -> Path:
+    """Copy what a release needs to be read."""
+    root = release(version)
+    for part in ("csrc/flash_attn", "flash_attn"):
+        shutil.copytree(root / part, target / part, ignore=shutil.ignore_patterns("cutlass"))
+    for file in ("setup.py", "PKG-INFO"):
+        shutil.copyfile(root / file, target / file)
+    return target
 
 
 @dataclass
@@ -134,6 +145,10 @@ class Subject:
     def calls(self, values: Iterable[Value], depth: int) -> list[tuple[str, Node]]:
         """Return the call sites ``depth`` levels below the kernel through which values are reached."""
         return [value.chain[depth] for value in values if len(value.chain) > depth]
+
+
+#: Opens a release's kernel of a role, by the release's number and the role.
+Subjects = Callable[[str, str], Subject]
 
 
 @contextmanager

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.dataflow.mutants import Change, Edit, Subject, changed, subject
-from tests.dataflow.test_rewrites import assert_unchanged, copy_of
+from tests.dataflow.mutants import Change, Edit, Subject, changed, copy_of, subject
+from tests.dataflow.test_rewrites import assert_unchanged
 from tests.releases import release
 from tracer.checkout import open_checkout
 from tracer.crosscheck import check
@@ -22,18 +22,6 @@ from tracer.dataflow.ir import Event, Formula, negated
 from tracer.dataflow.library import instructions
 from tracer.dataflow.match import main_loops
 from tracer.graph import Program
-
-
-@pytest.fixture(scope="module")
-def forward(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Subject]:
-    with subject(release("2.8.3"), "forward", tmp_path_factory.mktemp("barriers")) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def backward(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Subject]:
-    with subject(release("2.8.3"), "backward", tmp_path_factory.mktemp("barriers")) as found:
-        yield found
 
 
 # -- in the order of events -------------------------------------------------------------------------------------------

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.dataflow.mutants import Change, Subject, changed, subject
-from tests.dataflow.test_rewrites import copy_of
-from tests.releases import release
+from tests.dataflow.mutants import Change, Subject, Subjects, changed, copy_of
 from tracer.checkout import open_checkout
 from tracer.cpp.tree import Node, walk
 from tracer.crosscheck import check
@@ -25,21 +22,8 @@ from tracer.graph import Program
 
 
 @pytest.fixture(scope="module")
-def forward(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Subject]:
-    with subject(release("2.8.3"), "forward", tmp_path_factory.mktemp("elements")) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def backward(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Subject]:
-    with subject(release("2.8.3"), "backward", tmp_path_factory.mktemp("elements")) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def combine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Subject]:
-    with subject(release("2.8.3"), "combine", tmp_path_factory.mktemp("elements")) as found:
-        yield found
+def combine(subjects: Subjects) -> Subject:
+    return subjects("2.8.3", "combine")
 
 
 # -- finding ----------------------------------------------------------------------------------------------------------

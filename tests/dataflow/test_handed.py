@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.dataflow.mutants import copy_of
 from tests.releases import release
 from tracer.checkout import open_checkout
 from tracer.cpp.handed import _bare, exchanged
@@ -19,16 +19,6 @@ from tracer.dataflow.functions import KernelFunction, backward_functions, forwar
 from tracer.dataflow.host import HostCode
 from tracer.dataflow.reference import Reference
 from tracer.graph import Program
-
-
-def copy_of(version: str, target: Path) -> Path:
-    """Copy what a release needs to be read."""
-    root = release(version)
-    for part in ("csrc/flash_attn", "flash_attn"):
-        shutil.copytree(root / part, target / part, ignore=shutil.ignore_patterns("cutlass"))
-    for file in ("setup.py", "PKG-INFO"):
-        shutil.copyfile(root / file, target / file)
-    return target
 
 
 @pytest.fixture(scope="module")

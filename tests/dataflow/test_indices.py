@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,12 +19,6 @@ from tracer.dataflow.match import main_loops
 from tracer.dataflow.names import plain
 from tracer.dataflow.roles import RoleFinder
 from tracer.dataflow.tiles import Access, accesses_of
-
-
-@pytest.fixture(scope="module")
-def forward(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Subject]:
-    with subject(release("2.8.3"), "forward", tmp_path_factory.mktemp("indices")) as found:
-        yield found
 
 
 def invert_mask(s: Subject) -> None:

@@ -19,12 +19,6 @@ def forward(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         yield found
 
 
-@pytest.fixture(scope="module")
-def backward(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Subject]:
-    with subject(release("2.8.3"), "backward", tmp_path_factory.mktemp("backward")) as found:
-        yield found
-
-
 # -- edits of the forward pass ----------------------------------------------------------------------------------------
 def forget_rescale_of_l(s: Subject) -> None:
     for value in s.values("l_i", "mul"):

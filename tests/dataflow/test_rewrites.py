@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.dataflow.mutants import Change, Edit, Subject, changed, subject
-from tests.releases import release
+from tests.dataflow.mutants import Change, Edit, Subject, changed, copy_of
 from tracer.checkout import open_checkout
 from tracer.cpp.tree import walk
 from tracer.crosscheck import check
@@ -21,18 +18,6 @@ from tracer.dataflow.names import plain
 from tracer.dataflow.terms import Terms
 from tracer.errors import NoRoute
 from tracer.graph import Program
-
-
-@pytest.fixture(scope="module")
-def forward(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Subject]:
-    with subject(release("2.8.3"), "forward", tmp_path_factory.mktemp("rewrites")) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def backward(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Subject]:
-    with subject(release("2.8.3"), "backward", tmp_path_factory.mktemp("rewrites")) as found:
-        yield found
 
 
 # -- rewrites ---------------------------------------------------------------------------------------------------------
@@ -226,16 +211,6 @@ def test_a_backward_fault_is_caught(name: str, backward: Subject, tmp_path: Path
 
 
 # -- what must never drop out of the check ----------------------------------------------------------------------------
-def copy_of(version: str, target: Path) -> Path:
-    """Copy what a release needs to be read."""
-    root = release(version)
-    for part in ("csrc/flash_attn", "flash_attn"):
-        shutil.copytree(root / part, target / part, ignore=shutil.ignore_patterns("cutlass"))
-    for file in ("setup.py", "PKG-INFO"):
-        shutil.copyfile(root / file, target / file)
-    return target
-
-
 def test_wrong_row_sums_stay_in_the_check(tmp_path: Path) -> None:
     folder = copy_of("2.5.8", tmp_path / "copy")
     with Program(open_checkout(str(folder)), cache=False) as program:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from tests.dataflow.mutants import Change, Subject, changed, subject
-from tests.releases import release
+from tests.dataflow.mutants import Change, Subject, Subjects, changed
 from tracer.cpp.tree import Node
 from tracer.dataflow import ir
 from tracer.dataflow.ir import Loop, Value
@@ -18,22 +15,7 @@ from tracer.dataflow.names import plain
 from tracer.dataflow.predicates import Copies
 from tracer.dataflow.tiles import Access, accesses_of
 
-Subjects = Callable[[str, str], Subject]
 NOTHING = "static_cast<void>(0)"
-
-
-@pytest.fixture(scope="module")
-def subjects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Subjects]:
-    opened: dict[tuple[str, str], Subject] = {}
-    with ExitStack() as stack:
-
-        def get(version: str, role: str) -> Subject:
-            if (version, role) not in opened:
-                scratch = tmp_path_factory.mktemp("slices")
-                opened[version, role] = stack.enter_context(subject(release(version), role, scratch))
-            return opened[version, role]
-
-        yield get
 
 
 # -- where things are -------------------------------------------------------------------------------------------------

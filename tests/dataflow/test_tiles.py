@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from tests.dataflow.mutants import Change, Subject, changed, subject
-from tests.releases import release
+from tests.dataflow.mutants import Change, Subject, Subjects, changed
 from tracer.cpp.tree import walk
 from tracer.dataflow.addresses import Step
 from tracer.dataflow.ir import Value
@@ -17,20 +14,6 @@ from tracer.dataflow.match import main_loops
 from tracer.dataflow.names import plain
 from tracer.dataflow.roles import RoleFinder
 from tracer.dataflow.tiles import Access, accesses_of, free_flags
-
-
-@pytest.fixture(scope="module")
-def subjects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str, str], Subject]]:
-    opened: dict[tuple[str, str], Subject] = {}
-    with ExitStack() as stack:
-
-        def get(version: str, role: str) -> Subject:
-            if (version, role) not in opened:
-                scratch = tmp_path_factory.mktemp("tiles")
-                opened[version, role] = stack.enter_context(subject(release(version), role, scratch))
-            return opened[version, role]
-
-        yield get
 
 
 def accesses(s: Subject, symbol: str) -> list[Access]:
@@ -182,7 +165,7 @@ FAULTS: dict[str, tuple[str, str, Change, str]] = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_tile_out_of_place_is_caught(name: str, subjects: Callable[[str, str], Subject], tmp_path: Path) -> None:
+def test_a_tile_out_of_place_is_caught(name: str, subjects: Subjects, tmp_path: Path) -> None:
     version, role, change, message = FAULTS[name]
     found = subjects(version, role)
     assert not found.side.findings
@@ -210,20 +193,20 @@ SYMBOLS = {
         ("2.8.3", "row sums"),
     ],
 )
-def test_every_tensor_is_looked_at(version: str, role: str, subjects: Callable[[str, str], Subject]) -> None:
+def test_every_tensor_is_looked_at(version: str, role: str, subjects: Subjects) -> None:
     comparison = subjects(version, role).side.comparison
     found, unseen = accesses_of(comparison, main_loops(comparison.kernel))
     assert {access.symbol for access in found} == SYMBOLS["forward" if role == "split" else role]
     assert not unseen and not any(note.startswith("where the tiles") for note in comparison.unjudged)
 
 
-def test_the_host_alone_chooses_between_two_places_of_a_load(subjects: Callable[[str, str], Subject]) -> None:
+def test_the_host_alone_chooses_between_two_places_of_a_load(subjects: Subjects) -> None:
     comparison = subjects("2.8.3", "backward").side.comparison
     found, _ = accesses_of(comparison, main_loops(comparison.kernel))
     assert len(free_flags(found) - set(comparison.kernel.flag_names())) == 1
 
 
-def test_a_stride_that_is_not_known_is_said(subjects: Callable[[str, str], Subject], tmp_path: Path) -> None:
+def test_a_stride_that_is_not_known_is_said(subjects: Subjects, tmp_path: Path) -> None:
     def change(s: Subject) -> None:
         for access in accesses(s, "Q"):
             assert access.address.rows is not None
@@ -254,8 +237,6 @@ def indexed_instead_of_moved(s: Subject) -> None:
             s.replace(target, f"{s.text(target)} - {steps} * {rows}")
 
 
-def test_the_same_place_reached_otherwise_is_none_of_another_tile(
-    subjects: Callable[[str, str], Subject], tmp_path: Path
-) -> None:
+def test_the_same_place_reached_otherwise_is_none_of_another_tile(subjects: Subjects, tmp_path: Path) -> None:
     side = changed(subjects("2.8.3", "backward"), indexed_instead_of_moved, tmp_path)
     assert not side.findings, side.findings
